@@ -7,8 +7,8 @@ A part is a module `part_NAME.py` beside this file, its NAME listed in `case.PAR
     def cases(data: Path) -> Iterable[Case]   # reads DIR, yields nothing if DIR holds no data of this part
     def run(case: Case) -> Outcome            # synchronous; may raise, which counts as failed
 
-`run` compares with every golden of the case and returns `Outcome.passed()` if one of them is met. Only then does
+`run` compares with every golden of the case and returns `Outcome.passed()` if one of them is met. Only else does
 it look for a rule: a function of the case's *input* that says whether a rule of ours can touch it, giving
-`Outcome.by_rule("A1")`. All else is `Outcome.failed("path: expected ..., got ...")`, for which `difference` helps.
+`Outcome.by_rule("A1")`. All else is `Outcome.failed("path: expected ..., got ...")`; `difference` helps there.
 Nothing may depend on the name of a case: folders of unseen cases are run with `--data`.
 """

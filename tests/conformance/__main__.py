@@ -1,4 +1,4 @@
-"""Run recorded cases and report: `python -m tests.conformance [--data DIR] [PART...]`; exit 1 if any fails."""
+"""Run recorded cases and report them: `python -m tests.conformance [--data DIR] [PART...]`; 1 if any fails."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 PUBLIC_DATA = Path(__file__).parent / "data"
-PARTS: tuple[str, ...] = ()  # in the order of the report; a part module adds its name here
+PARTS: tuple[str, ...] = ("json",)  # in the order of the report; a part module adds its name here
 
 
 @dataclass(frozen=True, slots=True)
