@@ -86,13 +86,14 @@ class ToolExecutionUpdate:
 
 @dataclass(slots=True)
 class ToolExecutionEnd:
-    """`duration_ms` counts the execute phase alone; None if it never began."""
+    """`duration_ms` counts the execute phase alone; None if it never began. `args`: what ran, or would have."""
 
     tool_call_id: str
     tool_name: str
     result: ToolResult
     is_error: bool
     duration_ms: int | None = None
+    args: Any = None
     type: ClassVar[Literal["tool_execution_end"]] = "tool_execution_end"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from ..ai.abort import AbortSignal
 from ..ai.messages import ImageContent, TextContent, Usage, UserContent
@@ -122,6 +122,8 @@ class Tool:
     constrained_sampling: Literal["prefer", "require"] | None = None
     approval: Approval = False
     timeout: float | None = None
+    cancellable: ClassVar[bool] = True
+    """Whether cancelling `execute` ends it; a call on a thread only hears the signal."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -323,6 +325,4 @@ class ToolContext:
             self._add_tool(tool)
 
 
-_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar(
-    "pi_notebook_tool_context", default=None
-)
+_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("pi_notebook_tool_context", default=None)
