@@ -1,0 +1,216 @@
+"""What the adapters of all wire protocols have in common: the run of a request, JSON, levels, limits and prices."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import string
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol
+
+from ...errors import PiNotebookError, ProviderError
+from .._failures import describe_error, failure, redact, secrets_of
+from .._sse import SseEvent
+from ..abort import Aborted
+from ..json_arguments import without_lone_surrogates
+from ..messages import AssistantMessage, Cost, Message, TextContent, ThinkingContent, Usage
+from ..model import THINKING_LEVELS, Context, Model, StreamOptions, ThinkingLevel
+from ..stream import Reply, StreamEvent
+from ..transport import WireRequest, post_events
+
+logger = logging.getLogger(__name__)
+
+
+class ReplyDecoder(Protocol):
+    """Turns the server's events of one reply into ours, by way of a `Reply`."""
+
+    reply: Reply
+
+    def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
+        """Events of ours as `batch` is read; a `ProviderError` for an error that the server reports."""
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The stream has ended: close what is open, then `Done`; a `ProviderError` if the reply is not whole."""
+
+
+async def stream_reply(
+    model: Model,
+    options: StreamOptions,
+    decoder: ReplyDecoder,
+    make_request: Callable[[], WireRequest],
+) -> AsyncIterator[StreamEvent]:
+    """Run one request. Ends with `Done`, or with `Error` for all that goes wrong, an unusable request included."""
+    reply = decoder.reply
+    signal = options.signal
+    secrets = secrets_of(options.api_key, model.headers, options.headers)
+    try:
+        request = make_request()
+        secrets += secrets_of(request.api_key, request.headers)
+        accepted = False
+        async for batch in post_events(model, options, request):
+            if not accepted:
+                accepted = True
+                yield reply.start()
+            for event in decoder.feed(batch):
+                yield event
+                if signal is not None and signal.aborted:
+                    raise Aborted(signal.reason)
+        for event in decoder.finish():
+            yield event
+    except Aborted:
+        yield reply.error("Stopped before the reply was complete.", aborted=True)
+    except PiNotebookError as error:
+        yield reply.error(redact(str(error), secrets))
+    except Exception as error:
+        logger.debug("reply of %s", model.label, exc_info=True)
+        text = f"the reply could not be understood ({type(error).__name__}: {error})"
+        yield reply.error(str(failure(model, text, secrets)))
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON in UTF-8."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def compact_json(value: Any) -> str:
+    """Compact JSON as text, without lone surrogates."""
+    return without_lone_surrogates(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def without_surrogates(value: Any) -> Any:
+    """`value` with all its texts, keys included, free of lone surrogates."""
+    if isinstance(value, str):
+        return without_lone_surrogates(value)
+    if isinstance(value, dict):
+        return {without_lone_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_surrogates(item) for item in value]
+    return value
+
+
+def decode_json(data: bytes, model: Model) -> Any:
+    """The JSON of one event; a `ProviderError` that shows it if it is none."""
+    text = data.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        shown = text if len(text) <= 200 else f"{text[:200]}..."
+        raise failure(model, f"the stream holds something that is not JSON: {shown}") from None
+
+
+def server_error(model: Model, said: Any) -> ProviderError:
+    """The error for a decoded error object in a reply."""
+    return failure(model, describe_error(said))
+
+
+def new_call_id() -> str:
+    """An id for a call that came without: nine letters and digits, which every API accepts."""
+    return "".join(random.choices(string.ascii_letters + string.digits, k=9))
+
+
+def clamp_thinking(model: Model, level: ThinkingLevel) -> ThinkingLevel:
+    """The level that `model` has nearest to `level`: the next one up, else the next one down."""
+    if not model.reasoning or level == "off":
+        return "off"
+    mapped = model.thinking_levels
+
+    def has(name: ThinkingLevel) -> bool:
+        if name in mapped:
+            return mapped[name] is not None
+        return name not in ("xhigh", "max")
+
+    at = THINKING_LEVELS.index(level)
+    candidates = (*THINKING_LEVELS[at:], *reversed(THINKING_LEVELS[:at]))
+    return next((name for name in candidates if has(name)), "off")
+
+
+_SAFETY_TOKENS = 4096  # left free, because counts of tokens are estimates
+_IMAGE_CHARACTERS = 4800
+
+
+def max_output_tokens(model: Model, context: Context, options: StreamOptions) -> int | None:
+    """Tokens to ask for: the caller's number or the model's own, as far as the context window has room for them."""
+    wanted = options.max_tokens or model.max_tokens
+    if not wanted or not model.context_window:
+        return wanted or None
+    room = model.context_window - _context_tokens(context) - _SAFETY_TOKENS
+    return min(wanted, max(1, room))
+
+
+def _context_tokens(context: Context) -> int:
+    """An estimate: what the last reply counted, plus a token for each four characters since."""
+    tokens = 0
+    for message in reversed(context.messages):
+        if isinstance(message, AssistantMessage) and message.stop_reason not in ("error", "aborted"):
+            usage = message.usage
+            counted = usage.total_tokens or usage.input + usage.output + usage.cache_read + usage.cache_write
+            if counted:
+                return tokens + counted
+        tokens += _message_tokens(message)
+    prefix = _tokens(len(context.system_prompt))
+    if context.tools:
+        told = [{"name": t.name, "description": t.description, "parameters": t.schema} for t in context.tools]
+        prefix += _tokens(len(compact_json(told)))
+    return tokens + prefix
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // 4)
+
+
+def _message_tokens(message: Message) -> int:
+    content = message.content
+    if isinstance(content, str):
+        return _tokens(len(content))
+    characters = 0
+    for block in content:
+        if isinstance(block, TextContent):
+            characters += len(block.text)
+        elif isinstance(block, ThinkingContent):
+            characters += len(block.thinking)
+        elif block.type == "tool_call":
+            characters += len(block.name) + len(compact_json(block.arguments))
+        else:
+            characters += _IMAGE_CHARACTERS
+    return _tokens(characters)
+
+
+def priced(
+    model: Model,
+    *,
+    input: int = 0,
+    output: int = 0,
+    cache_read: int = 0,
+    cache_write: int = 0,
+    cache_write_1h: int | None = None,
+    reasoning: int | None = None,
+    total_tokens: int | None = None,
+) -> Usage:
+    """Usage with its cost, where the model's price is known. `total_tokens`: the sum, if not given."""
+    cost = None
+    rates = model.cost
+    if rates is not None:
+        long = cache_write_1h or 0  # written for an hour: twice the price of input
+        parts = (
+            (rates.input / 1_000_000) * input,
+            (rates.output / 1_000_000) * output,
+            (rates.cache_read / 1_000_000) * cache_read,
+            (rates.cache_write * (cache_write - long) + rates.input * 2 * long) / 1_000_000,
+        )
+        cost = Cost(*parts, total=parts[0] + parts[1] + parts[2] + parts[3])
+    if total_tokens is None:
+        total_tokens = input + output + cache_read + cache_write
+    return Usage(
+        input=input,
+        output=output,
+        cache_read=cache_read,
+        cache_write=cache_write,
+        cache_write_1h=cache_write_1h,
+        reasoning=reasoning,
+        total_tokens=total_tokens,
+        cost=cost,
+    )

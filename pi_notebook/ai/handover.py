@@ -1,0 +1,189 @@
+"""A transcript prepared for the model that reads it next, and its encoded form kept from turn to turn.
+
+A transcript is a row of segments: a user message, or an assistant message with the results of its calls. A segment
+is prepared by looking at nothing but itself, which is what lets `EncodedHistory` leave old ones alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import is_
+from typing import Any
+
+from .json_arguments import without_lone_surrogates
+from .messages import (
+    AssistantContent,
+    AssistantMessage,
+    ImageContent,
+    Message,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
+from .model import Model
+
+USER_IMAGE_LEFT_OUT = "[Image left out: this model takes text only.]"
+TOOL_IMAGE_LEFT_OUT = "[Image of a tool result left out: this model takes text only.]"
+NO_RESULT = "This tool call was interrupted: there is no result, and it is not known how far the tool came."
+
+
+def handover(
+    messages: Sequence[Message], model: Model, normalize_id: Callable[[str], str] | None = None
+) -> list[Message]:
+    """The messages that `model` may be sent.
+
+    - Replies that failed or were aborted are left out, with their results.
+    - Each call has exactly one result, right behind its message: a missing one becomes an error result, a result
+      without a call is left out.
+    - Images become a placeholder where `model` takes none.
+    - What another model (provider, api or id differ) thought becomes text; its signatures and hidden thoughts are
+      left out, and its call ids go through `normalize_id`, in calls and results alike.
+    """
+    takes_images = "image" in model.input
+    prepared: list[Message] = []
+    calls: list[ToolCall] = []  # of the last reply, as they were, without result so far
+    ids: dict[str, str] = {}
+
+    def close_calls() -> None:
+        for call in calls:
+            prepared.append(
+                ToolResultMessage(ids.get(call.id, call.id), call.name, (TextContent(NO_RESULT),), is_error=True)
+            )
+        calls.clear()
+
+    for message in messages:
+        if isinstance(message, ToolResultMessage):
+            call = next((call for call in calls if call.id == message.tool_call_id), None)
+            if call is None:
+                continue
+            calls.remove(call)
+            new_id = ids.get(message.tool_call_id, message.tool_call_id)
+            content = message.content if takes_images else _without_images(message.content, TOOL_IMAGE_LEFT_OUT)
+            if content is not message.content or new_id != message.tool_call_id:
+                message = replace(message, content=content, tool_call_id=new_id)
+            prepared.append(message)
+            continue
+        close_calls()
+        if isinstance(message, UserMessage):
+            if not takes_images and not isinstance(message.content, str):
+                message = replace(message, content=_without_images(message.content, USER_IMAGE_LEFT_OUT))
+            prepared.append(message)
+        elif message.stop_reason not in ("error", "aborted"):
+            ids = {}
+            calls = list(message.tool_calls)
+            prepared.append(_reply_for(message, model, normalize_id, ids))
+    close_calls()
+    return prepared
+
+
+def _without_images(content: Sequence[UserContent], placeholder: str) -> Sequence[UserContent]:
+    """Each row of images becomes one placeholder."""
+    if not any(isinstance(block, ImageContent) for block in content):
+        return content
+    kept: list[UserContent] = []
+    for block in content:
+        if isinstance(block, TextContent):
+            kept.append(block)
+        elif not kept or not isinstance(kept[-1], TextContent) or kept[-1].text != placeholder:
+            kept.append(TextContent(placeholder))
+    return tuple(kept)
+
+
+def is_same_model(message: AssistantMessage, model: Model) -> bool:
+    """Whether `message` came from `model` itself, so that signatures in it may go back."""
+    return message.provider == model.provider and message.api == model.api and message.model == model.id
+
+
+def _reply_for(
+    message: AssistantMessage,
+    model: Model,
+    normalize_id: Callable[[str], str] | None,
+    ids: dict[str, str],
+) -> AssistantMessage:
+    same = is_same_model(message, model)
+    content: list[AssistantContent] = []
+    for block in message.content:
+        if isinstance(block, ThinkingContent):
+            is_empty = not block.thinking.strip()
+            if same and (block.redacted or block.thinking_signature or not is_empty):
+                content.append(block)
+            elif not same and not block.redacted and not is_empty:
+                content.append(TextContent(block.thinking))
+        elif same:
+            content.append(block)
+        elif isinstance(block, TextContent):
+            content.append(TextContent(block.text))
+        else:
+            content.append(_foreign_call(block, normalize_id, ids))
+    return message if same and len(content) == len(message.content) else replace(message, content=content)
+
+
+def _foreign_call(call: ToolCall, normalize_id: Callable[[str], str] | None, ids: dict[str, str]) -> ToolCall:
+    if call.id not in ids:
+        new_id = normalize_id(call.id) if normalize_id else call.id
+        if new_id in ids.values():  # two long ids cut to the same one
+            new_id = f"{new_id[: -len(str(len(ids))) - 1]}_{len(ids)}"
+        ids[call.id] = new_id
+    return ToolCall(ids[call.id], call.name, call.arguments)
+
+
+def sendable_arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call as the JSON object that every API wants, also where the model sent something else."""
+    arguments = call.arguments
+    return arguments if isinstance(arguments, dict) else {"invalid_arguments": arguments}
+
+
+def clean(text: str) -> str:
+    """`text` as it may be sent: without lone surrogates, which UTF-8 does not know."""
+    return without_lone_surrogates(text)
+
+
+class EncodedHistory:
+    """The settled part of a growing transcript as JSON, encoded once.
+
+    `messages` are compared by identity, which costs next to nothing per message, so they must not be changed; any
+    other transcript, or another model, just starts anew.
+    """
+
+    __slots__ = ("_encoded", "_messages", "_model")
+
+    def __init__(self) -> None:
+        self._model: Model | None = None
+        self._messages: list[Message] = []
+        self._encoded = bytearray()
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        model: Model,
+        convert: Callable[[Sequence[Message], Message | None], list[Any]],
+        encode: Callable[[Any], bytes],
+    ) -> tuple[bytearray, list[Any]]:
+        """All segments but the last as JSON items with a comma after each, and the last one converted.
+
+        Args:
+            convert: `(segments, message before them or None)` -> their wire messages. Nothing else may decide them.
+            encode: One wire message -> JSON.
+        """
+        end = len(messages)
+        while end > 0:
+            end -= 1
+            if not isinstance(messages[end], ToolResultMessage):
+                break
+        known = self._messages
+        if self._model is not model or len(known) > end or not all(map(is_, known, messages)):
+            self._model = model
+            self._messages = known = []
+            self._encoded = bytearray()
+        start = len(known)
+        if end > start:
+            fresh = messages[start:end]
+            for item in convert(fresh, known[-1] if known else None):
+                self._encoded += encode(item)
+                self._encoded += b","
+            known.extend(fresh)
+        return self._encoded, convert(messages[end:], known[-1] if known else None)

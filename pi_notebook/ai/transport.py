@@ -1,0 +1,370 @@
+"""One way to the network for every wire protocol: keep-alive, server-sent events, retries, time-outs, abort.
+
+A request runs in one task of its own that only collects bytes; whoever reads the events takes all that have come
+at once. So an abort ends the wait at once wherever it is (connecting, waiting for the first byte, reading, backing
+off), and a burst of events costs one task switch, not one each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import random
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ProviderError
+from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of
+from ._sse import SseDecoder, SseEvent
+from .abort import Aborted
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .model import Model, StreamOptions
+
+CONNECT_TIMEOUT = 30.0  # seconds
+_BUFFER = 1 << 20  # bytes that may wait for a slow reader before the network has to wait
+_ERROR_BODY = 1 << 16  # bytes of an error body that are looked at
+_CLOSING = 0.02  # seconds an abandoned request may take to close its socket before it is left to do so alone
+
+
+class Connection:
+    """What the requests of a run share: open sockets, one TLS context, and the history encoded so far.
+
+    Made for nothing: the client comes with the first request, TLS with the first https one. Belongs to one event
+    loop; `aclose` it at the end.
+
+    Args:
+        transport: Instead of the network, for tests: an `httpx.AsyncBaseTransport`.
+    """
+
+    __slots__ = ("_clients", "_transport", "encoded")
+
+    def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._transport = transport
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self.encoded: dict[Any, Any] = {}  # adapters keep encoded transcripts here (`handover.EncodedHistory`)
+
+    def client(self, url: str) -> httpx.AsyncClient:
+        """The client for `url`: proxies and custom CAs come from the usual environment variables."""
+        needs_tls = not url.startswith("http://") or _proxy_needs_tls()
+        client = self._clients.get(needs_tls)
+        if client is None:
+            import httpx
+
+            # httpx loads the CA store for plain http as well, which takes longer than a whole request.
+            verify = _tls_context(*map(os.environ.get, _CA_VARIABLES)) if needs_tls else _no_tls_context()
+            client = httpx.AsyncClient(verify=verify, transport=self._transport)
+            self._clients[needs_tls] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close all sockets. The connection can be used again: it starts anew."""
+        clients, self._clients = list(self._clients.values()), {}
+        self.encoded.clear()
+        for client in clients:
+            await client.aclose()
+
+
+_CA_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@functools.lru_cache(maxsize=4)
+def _tls_context(*_environment: str | None) -> ssl.SSLContext:
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+@functools.lru_cache(maxsize=1)
+def _no_tls_context() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
+
+
+def _proxy_needs_tls() -> bool:
+    from urllib.request import getproxies
+
+    return any(proxy.startswith("https:") for proxy in getproxies().values())
+
+
+@dataclass(slots=True)
+class WireRequest:
+    """One POST, ready to be sent.
+
+    Args:
+        key_name: Where the key came from (an environment variable), for the text of a refusal.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    key_name: str = ""
+
+
+async def post_events(model: Model, options: StreamOptions, request: WireRequest) -> AsyncIterator[list[SseEvent]]:
+    """POST `request` and yield the events of the reply, in batches as the network brings them.
+
+    The first batch is empty and says that the server accepted the request. A reply that is one JSON document instead
+    of a stream comes as one event with an empty name. Retries (`options.max_retries`) happen only while nothing of
+    a reply has come.
+
+    Raises:
+        ProviderError: All that a server or a network does; its text names no key.
+        Aborted: `options.signal` went up; at once, whatever was awaited.
+    """
+    connection = options.connection or Connection()
+    signal = options.signal
+    exchange = _Exchange(connection, model, options, request)
+    forget = None
+    if signal is not None:
+        signal.raise_if_aborted()
+        forget = signal.on_abort(exchange.wake_from_any_thread)
+    task = asyncio.create_task(exchange.run())
+    try:
+        said_accepted = False
+        decoder: SseDecoder | _WholeBody | None = None
+        while True:
+            if signal is not None:
+                signal.raise_if_aborted()
+            if exchange.accepted and not said_accepted:
+                said_accepted = True
+                yield []
+            elif exchange.chunks:
+                data = exchange.take()
+                if decoder is None:  # servers mislabel what they send, so its first character decides
+                    decoder = _WholeBody() if data.lstrip()[:1] in (b"{", b"[") else SseDecoder()
+                if events := decoder.feed(data):
+                    yield events
+            elif exchange.finished:
+                break
+            else:
+                await exchange.news.wait()
+                exchange.news.clear()
+        if exchange.error is not None:
+            raise exchange.error
+        if decoder is not None and (events := decoder.flush()):
+            yield events
+    finally:
+        if forget is not None:
+            forget()
+        await _end(task)
+        if options.connection is None:
+            await connection.aclose()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CLOSING)
+
+
+class _WholeBody:
+    """A decoder for a reply that is one document."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        self._pieces.append(data)
+        return []
+
+    def flush(self) -> list[SseEvent]:
+        body = b"".join(self._pieces).strip()
+        return [("", body)] if body else []
+
+
+class _Exchange:
+    """A request and its reply, run by a task. `news` is set whenever something changed."""
+
+    def __init__(self, connection: Connection, model: Model, options: StreamOptions, request: WireRequest) -> None:
+        self.connection = connection
+        self.model = model
+        self.options = options
+        self.request = request
+        self.secrets = secrets_of(request.api_key, request.headers)
+        self.loop = asyncio.get_running_loop()
+        self.news = asyncio.Event()
+        self.room = asyncio.Event()
+        self.chunks: list[bytes] = []
+        self.waiting_bytes = 0
+        self.accepted = False
+        self.received = False
+        self.finished = False
+        self.error: ProviderError | None = None
+
+    def wake_from_any_thread(self) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self.news.set)
+        except RuntimeError:  # the loop is closed: nobody waits
+            pass
+
+    def take(self) -> bytes:
+        chunks, self.chunks = self.chunks, []
+        self.waiting_bytes = 0
+        self.room.set()
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def run(self) -> None:
+        """Send, and send again where that is allowed; ends with `finished`, and `error` if it failed."""
+        import httpx
+
+        try:
+            attempt = 0
+            while True:
+                try:
+                    await self._send()
+                    return
+                except _Refused as refusal:
+                    error, delay = self._refusal(refusal, attempt)
+                except httpx.HTTPError as problem:
+                    error = self._network_failure(problem)
+                    is_final = self.received or isinstance(problem, httpx.ReadTimeout | httpx.WriteTimeout)
+                    delay = None if is_final else _backoff(attempt)
+                if delay is None or attempt >= self.options.max_retries or self.received:
+                    self.error = error
+                    return
+                attempt += 1
+                if self.options.on_retry is not None:
+                    self.options.on_retry(attempt, delay, str(error))
+                await asyncio.sleep(delay)
+        except ProviderError as error:
+            self.error = error
+        except Exception as problem:
+            self.error = self._failure(f"the request could not be sent: {type(problem).__name__}: {problem}")
+        finally:
+            self.finished = True
+            self.news.set()
+
+    async def _send(self) -> None:
+        client = self.connection.client(self.request.url)
+        timeout = self.options.timeout
+        message = client.build_request(
+            "POST",
+            self.request.url,
+            content=self.request.body,
+            headers=dict(self.request.headers),
+            timeout=_timeout(timeout),
+        )
+        response = await client.send(message, stream=True)
+        try:
+            if not response.is_success:
+                await self._refuse(response)
+            content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if content_type == "text/html":
+                text = f"{self.model.base_url} answered with a web page, not with a model's reply"
+                raise self._failure(text, status=200, advice="Check the base URL.")
+            self.accepted = True
+            self.news.set()
+            raw = "content-encoding" not in response.headers
+            async for chunk in response.aiter_raw() if raw else response.aiter_bytes():
+                self.received = True
+                self.chunks.append(chunk)
+                self.waiting_bytes += len(chunk)
+                self.news.set()
+                if self.waiting_bytes > _BUFFER:
+                    self.room.clear()
+                    await self.room.wait()
+        finally:
+            await response.aclose()
+
+    async def _refuse(self, response: httpx.Response) -> None:
+        body = b""
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > _ERROR_BODY:
+                break
+        said = provider_text(body.decode("utf-8", "replace"))
+        status = response.status_code
+        if 300 <= status < 400:
+            said = said or f"the server points to {response.headers.get('location', 'another address')}"
+        raise _Refused(status, said, response.headers)
+
+    def _failure(self, said: str, **more: Any) -> ProviderError:
+        return failure(self.model, said, self.secrets, **more)
+
+    def _refusal(self, refusal: _Refused, attempt: int) -> tuple[ProviderError, float | None]:
+        """The error, and seconds to wait before the next attempt; None where there must be none."""
+        status, headers = refusal.status, refusal.headers
+        wish = headers.get("x-should-retry")
+        advice = http_advice(self.model, status, self.request.key_name)
+        delay = None
+        if wish != "false" and (wish == "true" or status in (408, 409, 429) or status >= 500):
+            delay = _retry_after(headers)
+            limit = self.options.max_retry_delay
+            if delay is None:
+                delay = _backoff(attempt)
+            elif 0 < limit < delay:
+                advice = f"The server asks to wait {delay:.0f} s; by itself a request waits {limit:g} s at most."
+                delay = None
+        error = self._failure(refusal.said, status=status, request_id=request_id_of(headers), advice=advice)
+        return error, delay
+
+    def _network_failure(self, problem: httpx.HTTPError) -> ProviderError:
+        import httpx
+
+        reason = redact(" ".join(str(problem).split()), self.secrets)
+        reason = reason.rstrip(".") or type(problem).__name__
+        address = self.model.base_url or self.request.url
+        if isinstance(problem, httpx.ConnectTimeout | httpx.PoolTimeout):
+            text = f"Cannot reach {address}: no connection within {CONNECT_TIMEOUT:g} s. {_REACH_ADVICE}"
+        elif isinstance(problem, httpx.ConnectError | httpx.ProxyError):
+            advice = _TLS_ADVICE if "CERTIFICATE" in reason.upper() else _REACH_ADVICE
+            text = f"Cannot reach {address}: {reason}. {advice}"
+        elif isinstance(problem, httpx.TimeoutException):
+            text = f"{self.model.label} sent nothing for {self.options.timeout:g} s, so the request was given up."
+        elif self.received:
+            text = f"The connection to {address} broke off in the middle of the reply: {reason}. Ask again."
+        else:
+            text = f"{address} closed the connection without an answer: {reason}. {_REACH_ADVICE}"
+        return ProviderError(redact(text, self.secrets))
+
+
+_REACH_ADVICE = "Is the server running, and is the address right?"
+_TLS_ADVICE = "Its certificate is not trusted here: name your authority's file in SSL_CERT_FILE."
+
+
+class _Refused(Exception):
+    """The server answered with a status that is no success."""
+
+    def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
+        self.status = status
+        self.said = said
+        self.headers = headers
+
+
+@functools.lru_cache(maxsize=8)
+def _timeout(seconds: float) -> httpx.Timeout:
+    import httpx
+
+    return httpx.Timeout(seconds, connect=min(CONNECT_TIMEOUT, seconds))
+
+
+def _backoff(attempt: int) -> float:
+    return min(0.5 * 2.0**attempt, 8.0) * random.uniform(0.75, 1.0)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            return max(0.0, float(text) * unit)
+        except ValueError:
+            from email.utils import parsedate_to_datetime
+
+            try:
+                return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+            except ValueError:
+                continue
+    return None
+
+
+__all__ = ["Aborted", "Connection", "SseEvent", "WireRequest", "post_events"]
