@@ -34,12 +34,15 @@ class InvalidArgumentsError(PiNotebookError):
     """A text of arguments is not a JSON object. The message says what was wrong, where, and whether it was cut off."""
 
 
-def call_arguments(text: str) -> list[Any]:
+def call_arguments(text: Any) -> list[Any]:
     """What `ToolCall.arguments` becomes, one item per call, for the complete text of one call. Never raises.
 
     Empty or blank text is one call with `{}`; several whole objects in a row are several calls. Any other JSON
-    value is returned as it is and anything else as the text itself: such a call does not run.
+    value is returned as it is and anything else as the text itself: such a call does not run. What is no text (some
+    servers send an object) is taken as the JSON value that it is.
     """
+    if not isinstance(text, str):
+        return [text if is_deeper_than(MAX_DEPTH, [text]) else _clean(text)]
     try:
         values = _read_values(text)
     except InvalidArgumentsError:
@@ -172,9 +175,7 @@ def _integer(digits: str) -> int:
 
 
 # `strict=False` is what accepts control characters inside strings.
-_DECODER = json.JSONDecoder(
-    strict=False, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
-)
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
 
 
 def _skip_blank(text: str, position: int) -> int:

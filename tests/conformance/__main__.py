@@ -26,9 +26,7 @@ def report(name: str, data: Path) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
-    parser.add_argument(
-        "--data", type=Path, default=PUBLIC_DATA, help="folder of cases (default: the public ones)"
-    )
+    parser.add_argument("--data", type=Path, default=PUBLIC_DATA, help="folder of cases (default: the public ones)")
     # No `choices`: with nargs="*" argparse would hold the empty default against them.
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)")
     options = parser.parse_args(argv)

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 PUBLIC_DATA = Path(__file__).parent / "data"
-PARTS: tuple[str, ...] = ("json",)  # in the order of the report; a part module adds its name here
+PARTS: tuple[str, ...] = (
+    "validation",
+    "json",
+)  # in the order of the report; a part module adds its name here
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +82,14 @@ def difference(expected: Any, actual: Any, path: str = "") -> str | None:
     elif isinstance(expected, list) and isinstance(actual, list):
         pairs = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(expected, actual, strict=False))]
     else:
-        return (
-            None
-            if _same_scalar(expected, actual)
-            else f"{here}: expected {_short(expected)}, got {_short(actual)}"
-        )
+        return None if _same_scalar(expected, actual) else f"{here}: expected {_short(expected)}, got {_short(actual)}"
     for child_path, child_expected, child_actual in pairs:
         if found := difference(child_expected, child_actual, child_path):
             return found
     if len(expected) != len(actual):
         longer, word = (expected, "missing") if len(expected) > len(actual) else (actual, "unexpected")
         at = min(len(expected), len(actual))
-        return (
-            f"{here}: {len(expected)} items expected, got {len(actual)}; [{at}] {word}: {_short(longer[at])}"
-        )
+        return f"{here}: {len(expected)} items expected, got {len(actual)}; [{at}] {word}: {_short(longer[at])}"
     return None
 
 

@@ -7,9 +7,7 @@ import pytest
 from .case import PARTS, PUBLIC_DATA, Case, difference, load_part, run_case
 
 CASES = [
-    pytest.param(name, case, id=f"{name}-{case.name}")
-    for name in PARTS
-    for case in load_part(name).cases(PUBLIC_DATA)
+    pytest.param(name, case, id=f"{name}-{case.name}") for name in PARTS for case in load_part(name).cases(PUBLIC_DATA)
 ]
 
 
