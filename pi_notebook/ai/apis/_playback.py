@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ..abort import AbortSignal
-from ..messages import AssistantContent, Message, Usage
+from ..messages import AssistantContent, Message, ToolCall, Usage
 from ..model import Context, ToolSpec
 from ..stream import Reply, StreamEvent
 
@@ -136,3 +136,20 @@ def _block_characters(block: Any) -> int:
     if block.type == "tool_call":
         return len(block.name) + sum(map(len, _arguments_pieces(block.arguments)))
     return len(block.data)
+
+
+def with_ids(blocks: Sequence[AssistantContent], context: Context) -> list[AssistantContent]:
+    """Give each call without an id the next `call_N` that this conversation does not hold yet."""
+    if not any(block.type == "tool_call" and not block.id for block in blocks):
+        return list(blocks)
+    used = {call.id for message in context.messages if message.role == "assistant" for call in message.tool_calls}
+    used |= {block.id for block in blocks if block.type == "tool_call"}
+    number = 0
+    named: list[AssistantContent] = []
+    for block in blocks:
+        if block.type == "tool_call" and not block.id:
+            while (call_id := f"call_{(number := number + 1)}") in used:
+                pass
+            block = ToolCall(call_id, block.name, block.arguments, block.thought_signature)
+        named.append(block)
+    return named

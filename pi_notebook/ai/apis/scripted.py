@@ -19,7 +19,7 @@ from ..messages import (
 )
 from ..model import Context, Model, StreamOptions
 from ..stream import Reply, StreamEvent
-from ._playback import ABORTED, Pace, describe_tool, estimated_usage, play
+from ._playback import ABORTED, Pace, describe_tool, estimated_usage, play, with_ids
 
 __all__ = ["ScriptedModel", "call", "describe_tool", "scripted", "stream", "thinking"]
 
@@ -171,27 +171,9 @@ async def _next_message(model: Model, context: Context) -> AssistantMessage:
     else:
         pieces = reply if isinstance(reply, list | tuple) else [reply]
         blocks = [TextContent(piece) if isinstance(piece, str) else piece for piece in pieces if piece != ""]
-    blocks = _with_ids(blocks, context)
+    blocks = with_ids(blocks, context)
     usage = estimated_usage(context, blocks)
     if not isinstance(reply, AssistantMessage):
         calls = any(block.type == "tool_call" for block in blocks)
         return AssistantMessage(blocks, usage=usage, stop_reason="tool_use" if calls else "stop")
     return replace(reply, content=blocks, usage=usage if reply.usage == NO_USAGE else reply.usage)
-
-
-def _with_ids(blocks: list[AssistantContent], context: Context) -> list[AssistantContent]:
-    """Give each call without an id the next `call_N` that this conversation does not hold yet."""
-    if not any(block.type == "tool_call" and not block.id for block in blocks):
-        return blocks
-    used = {
-        call.id for message in context.messages if message.role == "assistant" for call in message.tool_calls
-    }
-    used |= {block.id for block in blocks if block.type == "tool_call"}
-    number, named = 0, []
-    for block in blocks:
-        if block.type == "tool_call" and not block.id:
-            while (call_id := f"call_{(number := number + 1)}") in used:
-                pass
-            block = ToolCall(call_id, block.name, block.arguments, block.thought_signature)
-        named.append(block)
-    return named

@@ -1,0 +1,426 @@
+"""Fills a tool's arguments from the words of a prompt, by type, enum and name, for the `practice` model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model import ToolSpec
+from ._practice_values import NOTHING, NUMBER_WORDS, condition, convert, fits, resolved
+from ._practice_words import PRONOUNS, Match, Token, split_name, stem, stems, tokens
+
+_ROLES = {
+    "code": {"code", "command", "script", "cmd", "sql", "source"},
+    "condition": {"where", "condition", "filter", "predicate", "expression", "expr"},
+    "container": {
+        "table", "data", "file", "path", "database", "db", "sheet", "folder", "filename", "variable", "array",
+        "model", "repository", "repo",
+    },
+    "text": {
+        "text", "query", "question", "message", "prompt", "content", "note", "title", "body", "comment", "topic",
+        "term", "sentence", "phrase",
+    },
+    "by": {"by", "group", "groupby", "key", "sort"},
+    "pattern": {"pattern", "glob"},
+}  # fmt: skip
+_SAID_WHOLE = ("code", "condition", "text")
+"""Roles whose value is more than one word."""
+_ORDINALS = frozenset({"first", "last", "top", "only"})
+_COUNTS = frozenset({"n", "k", "limit", "count", "rows", "lines", "head", "top", "number", "size"})
+_FILE_TYPES = frozenset({"csv", "json", "txt", "py", "md", "parquet", "xlsx", "png", "jpg", "svg", "ipynb", "yaml"})
+
+
+@dataclass(slots=True)
+class Memory:
+    """What was said before in the conversation: arguments of earlier calls, newest first, and the last result."""
+
+    arguments: list[Mapping[str, Any]] = field(default_factory=list)
+    result: str | None = None
+
+
+@dataclass(slots=True)
+class Filled:
+    """Arguments as far as the words gave them. `remembered`: taken from earlier; `missing`: required, not found.
+
+    `alternatives` are further values of the parameter `listed` (`Paris, Oslo and Rome`), one call each.
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    remembered: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    listed: str = ""
+    alternatives: list[Any] = field(default_factory=list)
+
+
+def fill(match: Match, text: str, memory: Memory) -> Filled:
+    """Arguments for the tool of `match` from the step `text`; strong evidence is used before weak evidence."""
+    filler = _Filler(match, text, memory)
+    for take in (
+        filler.named,
+        filler.enums_and_flags,
+        filler.conditions,
+        filler.axes,
+        filler.after_prepositions,
+        filler.numbers,
+        filler.typed_values,
+        filler.free_text,
+        filler.plain_words,
+        filler.remembered,
+    ):
+        take()
+    filler.list_of_values()
+    order = list(filler.properties)
+    filler.done.arguments = dict(sorted(filler.done.arguments.items(), key=lambda item: order.index(item[0])))
+    filler.done.missing = [name for name in filler.required if name not in filler.done.arguments]
+    return filler.done
+
+
+class _Filler:
+    def __init__(self, match: Match, text: str, memory: Memory) -> None:
+        tool: ToolSpec = match.tool.tool
+        root = tool.schema
+        self.words = match.tool
+        self.text = text
+        self.tokens = tokens(text)
+        self.memory = memory
+        self.done = Filled()
+        self.used: set[int] = {
+            index
+            for index, token in enumerate(self.tokens)
+            if token.text.lower() == tool.name.lower() or (token.kind == "word" and token.key in match.tool.name)
+        }
+        self.properties = {name: resolved(schema, root) for name, schema in dict(root.get("properties") or {}).items()}
+        self.required = [name for name in root.get("required") or () if name in self.properties]
+        self.required_first = [
+            *self.required,
+            *(name for name in self.properties if name not in self.required),
+        ]
+        self.index_of: dict[str, int] = {}
+
+    def open(self, *, required: bool = False) -> list[str]:
+        """Parameters without a value, required ones first."""
+        names = self.required if required else self.required_first
+        return [name for name in names if name not in self.done.arguments]
+
+    def role(self, name: str) -> str:
+        last = split_name(name.lower())[-1:] or [name]
+        keys = {name.lower(), last[0], stem(last[0])}
+        description = str(self.properties[name].get("description", "")).lower()
+        if keys & {"query", "filter"} and re.search(r"pandas|condition|sql|filter|where", description):
+            return "condition"
+        return next((role for role, names in _ROLES.items() if keys & names), "plain")
+
+    def put(self, name: str, value: Any, *indexes: int) -> None:
+        self.done.arguments[name] = value
+        self.used.update(indexes)
+        if indexes:
+            self.index_of[name] = indexes[0]
+
+    def free(self, index: int) -> bool:
+        return 0 <= index < len(self.tokens) and index not in self.used
+
+    # -- evidence, strongest first ---------------------------------------------------------------------------
+
+    def named(self) -> None:
+        """`bins=5`, `bins: 5`, `column price`, `the price column`, `5 bins`."""
+        for name in self.open():
+            keys = {stem(part) for part in split_name(name)}
+            whole = {name.lower(), "".join(split_name(name)).lower()}
+            for index, token in enumerate(self.tokens):
+                if token.kind not in ("word", "path") or not (token.text.lower() in whole or {token.key} == keys):
+                    continue
+                for near, strict in self._neighbours(index):
+                    if not strict and self.role(name) in _SAID_WHOLE:
+                        continue
+                    value = self._value(near, name)
+                    if value is not NOTHING and (strict or self._telling(near)):
+                        self.put(name, value, near, index)
+                        break
+                if name in self.done.arguments:
+                    break
+                if self.role(name) != "by" and self.role(name) not in _SAID_WHOLE:
+                    self.used.add(index)
+
+    def _neighbours(self, index: int) -> list[tuple[int, bool]]:
+        """Where the value of a parameter named at `index` may stand; True: whatever stands there is meant."""
+        after = index + 1
+        if self._text(after) in ("=", ":", "is", "to", "named", "called"):
+            return [(after + 1, self._text(after) in ("=", ":", "named", "called")), (index - 1, False)]
+        return [(after, False), (index - 1, False)]
+
+    def _telling(self, index: int) -> bool:
+        """Not a word that only connects others, nor one that the tool itself is called by."""
+        token = self.tokens[index]
+        return self.free(index) and not token.filler and token.kind not in ("mark", "operator")
+
+    def _text(self, index: int) -> str:
+        return self.tokens[index].text.lower() if 0 <= index < len(self.tokens) else ""
+
+    def enums_and_flags(self) -> None:
+        """A value of an enum that the prompt says, and booleans by their name: `with header`, `no header`."""
+        for name in self.open():
+            schema = self.properties[name]
+            values = schema.get("enum")
+            if values:
+                for index, token in enumerate(self.tokens):
+                    value = self._value(index, name)
+                    if value is not NOTHING and (index not in self.used or token.key not in self.words.name):
+                        self.put(name, value, index)
+                        break
+                else:
+                    if len(values) == 1 and name in self.required:
+                        self.put(name, values[0])
+            elif schema.get("type") == "boolean":
+                keys = {stem(part) for part in split_name(name)}
+                for index, token in enumerate(self.tokens):
+                    if token.kind == "word" and token.key in keys and token.key not in self.words.name:
+                        no = {"no", "not", "without", "don't", "never", "false", "off"}
+                        near = {self._text(index + step) for step in (-2, -1, 1)}
+                        self.put(name, not near & no, index)
+                        break
+
+    def conditions(self) -> None:
+        """`where`-like parameters: a condition in quotes, in operators, or in words (`a negative price`)."""
+        for name in self.open():
+            if self.role(name) != "condition":
+                continue
+            quoted = [
+                index
+                for index, token in enumerate(self.tokens)
+                if token.kind == "quoted" and self.free(index) and re.search(r"[<>=!]|\b(?:in|like|is)\b", token.text)
+            ]
+            if quoted:
+                self.put(name, self.tokens[quoted[0]].text, quoted[0])
+            elif found := condition(self.text):
+                said, start, end = found
+                inside = [index for index, token in enumerate(self.tokens) if token.start < end and token.end > start]
+                self.put(name, said, *inside)
+
+    def axes(self) -> None:
+        """`price by region`, `y against x`: the two axes of a plot."""
+        names = {name.lower(): name for name in self.open()}
+        if not {"x", "y"} <= names.keys():
+            return
+        for index in range(1, len(self.tokens) - 1):
+            if self._text(index) in ("by", "against", "vs", "versus", "over", "per"):
+                y, x = self._value(index - 1, names["y"]), self._value(index + 1, names["x"])
+                if NOTHING not in (y, x) and self._telling(index - 1) and self._telling(index + 1):
+                    self.put(names["y"], y, index - 1)
+                    self.put(names["x"], x, index + 1)
+                    return
+
+    def after_prepositions(self) -> None:
+        """`in sales` fills a table or file, `by region` a grouping; names that a description gives as examples."""
+        for name in self.open(required=True):
+            role = self.role(name)
+            words = {"container": ("in", "from", "into", "on"), "by": ("by", "per")}.get(role, ())
+            if role == "container" and self._words_left() >= len(self.open(required=True)):
+                words = (*words, "of")
+            for index in reversed(range(len(self.tokens) - 1)) if words else ():
+                near = index + 1 + (self._text(index + 1) in ("the", "a", "my", "our", "this"))
+                if self._text(index) in words and near < len(self.tokens) and self._telling(near):
+                    value = self._value(near, name)
+                    if value is not NOTHING:
+                        self.put(name, value, near)
+                        break
+
+    def _words_left(self) -> int:
+        return sum(self._telling(index) for index in range(len(self.tokens)))
+
+    def numbers(self) -> None:
+        """Numbers in the order of the parameters; an optional one of several takes only what words tie to it."""
+        for name in self.open():
+            if not self._numeric(name):
+                continue
+            several = sum(map(self._numeric, self.open())) > 1
+            for index, token in enumerate(self.tokens):
+                pointing = self._points(index) and name in self.required
+                digits = token.kind == "number" or token.text.lower() in NUMBER_WORDS
+                if not self.free(index) or not (pointing or digits):
+                    continue
+                if name not in self.required and several and not self._tied(name, index):
+                    continue
+                value = self._pointed(name) if pointing else self._value(index, name)
+                if value is not NOTHING:
+                    self.put(name, value, index)
+                    break
+
+    def _numeric(self, name: str) -> bool:
+        return self.properties[name].get("type") in ("number", "integer")
+
+    def _tied(self, name: str, index: int) -> bool:
+        """Whether the words around a number speak of this parameter: `5 lines`, `timeout of 3`, `first 5`."""
+        about = set(map(stem, split_name(name))) | stems(str(self.properties[name].get("description", "")))
+        if name.lower() in _COUNTS:
+            about |= _ORDINALS
+        near = [i for i in (index - 2, index - 1, index + 1) if 0 <= i < len(self.tokens)]
+        return any(self.tokens[i].key in about for i in near)
+
+    def typed_values(self) -> None:
+        """Quotes, paths, dates and JSON in the order of the parameters that take them."""
+        for name in self.open():
+            role = self.role(name)
+            if self._numeric(name) or (self.properties[name].get("type") == "array" and self._loose_items(name)):
+                continue
+            if role == "pattern" and self._file_type(name):
+                continue
+            free = [index for index in range(len(self.tokens)) if self.free(index)]
+            if role == "container":
+                free = [i for i in free if self.tokens[i].kind in ("path", "link")] or free
+            for index in free:
+                pointing = self._points(index) and name in self.required and role in ("container", "plain")
+                if not pointing and not self._solid(index, role):
+                    continue
+                value = self._pointed(name) if pointing else self._value(index, name)
+                if value is not NOTHING:
+                    self.put(name, value, index)
+                    break
+
+    def _points(self, index: int) -> bool:
+        return self.tokens[index].kind == "word" and self._text(index) in PRONOUNS
+
+    def _solid(self, index: int, role: str) -> bool:
+        """Whether a token is a value by its form, for a parameter of this role."""
+        token = self.tokens[index]
+        if token.kind == "path" and (role == "pattern" or role in _SAID_WHOLE):
+            return role == "pattern" and bool({"*", "?"} & set(token.text))
+        return token.kind not in ("word", "mark", "operator", "number")
+
+    def _loose_items(self, name: str) -> bool:
+        """`1, 2 and 3`, or several quotes, as an array."""
+        item = resolved(self.properties[name].get("items", {}), self.words.tool.schema)
+        kinds = ("number",) if item.get("type") in ("number", "integer") else ("quoted", "path", "date", "link")
+        if any(token.kind == "json" and self.free(index) for index, token in enumerate(self.tokens)):
+            return False
+        items = {
+            index: value
+            for index, token in enumerate(self.tokens)
+            if self.free(index) and token.kind in kinds and (value := convert(token, item)) is not NOTHING
+        }
+        if items:
+            self.put(name, list(items.values()), *items)
+        return bool(items)
+
+    def _file_type(self, name: str) -> bool:
+        """`find the CSV files` as a glob."""
+        if any(token.kind in ("quoted", "path") and self.free(i) for i, token in enumerate(self.tokens)):
+            return False
+        for index, token in enumerate(self.tokens):
+            kind = token.text.lower().rstrip("s")
+            if kind in _FILE_TYPES and self.free(index):
+                self.put(name, f"*.{kind}", index)
+                return True
+        return False
+
+    def free_text(self) -> None:
+        """Texts and queries: the rest of the step after the words that name the tool."""
+        for name in self.open(required=True):
+            role = self.role(name)
+            if role not in ("text", "code") or self.properties[name].get("type", "string") != "string":
+                continue
+            after = self.text.partition(": ")[2].strip() if ": " in self.text else ""
+            if not after and role == "text":
+                named = [self.tokens[index].end for index in self.used if self.tokens[index].kind == "word"]
+                after = self.text[max(named, default=len(self.text)) :]
+                after = re.sub(r"^\W*(?:(?:for|about|that|with|of|on|says?|saying)\b)?\s*", "", after)
+            if after := after.strip(" .?!\n"):
+                self.put(name, after, *range(len(self.tokens)))
+
+    def plain_words(self) -> None:
+        """What is left: capitalised names first, then words the tool's description does not use, then any."""
+        for name in sorted(self.open(required=True), key=lambda name: self.role(name) == "container"):
+            schema = self.properties[name]
+            if schema.get("type", "string") != "string" or self.role(name) in _SAID_WHOLE:
+                continue
+            left = [i for i, token in enumerate(self.tokens) if token.content and self.free(i)]
+            left = [i for i in left if self._text(i) not in _ORDINALS]
+            left = [i for i in left if self.tokens[i].key not in self.words.parameters] or left
+            ranked = sorted(left, key=self._rank)
+            for index in ranked:
+                value = self._value(index, name)
+                if value is not NOTHING:
+                    value, span = self._whole_name(index, value)
+                    self.put(name, value, *span)
+                    break
+
+    def _rank(self, index: int) -> int:
+        return 0 if self._capital(index) else 2 if self.tokens[index].key in self.words.description else 1
+
+    def _capital(self, index: int) -> bool:
+        return index > 0 and self.tokens[index].text[:1].isupper() and self._text(index - 1) not in ".!?\n"
+
+    def _whole_name(self, index: int, value: Any) -> tuple[Any, list[int]]:
+        """`New York` rather than `New`."""
+        span = [index]
+        while self._capital(index) and self.free(span[-1] + 1) and self._capital(span[-1] + 1):
+            span.append(span[-1] + 1)
+        return (self.text[self.tokens[index].start : self.tokens[span[-1]].end] if span[1:] else value), span
+
+    def remembered(self) -> None:
+        """The same parameter of an earlier call, for names of things; never for conditions, code or texts."""
+        for name in self.open(required=True):
+            schema = self.properties[name]
+            if schema.get("type", "string") != "string" or self.role(name) in _SAID_WHOLE:
+                continue
+            for arguments in self.memory.arguments:
+                if isinstance(arguments.get(name), str) and fits(arguments[name], schema):
+                    self.put(name, arguments[name])
+                    self.done.remembered.append(name)
+                    break
+
+    def list_of_values(self) -> None:
+        """`weather in Paris, Oslo and Rome`: further values of the same kind."""
+        for name, index in self.index_of.items():
+            if self.properties[name].get("type", "string") != "string" or self.role(name) not in (
+                "plain",
+                "container",
+            ):
+                continue
+            place, kind = index, (self.tokens[index].kind, self._capital(index))
+            values = []
+            while True:
+                while (
+                    self.free(place + 1)
+                    and not self.tokens[place + 1].content
+                    and (self._text(place + 1) in (",", "and", "or"))
+                ):
+                    place += 1
+                place += 1
+                if not (self.free(place) and self._text(place - 1) in (",", "and", "or")):
+                    break
+                if (self.tokens[place].kind, self._capital(place)) != kind or not self._telling(place):
+                    break
+                value = self._value(place, name)
+                if value is NOTHING:
+                    break
+                value, span = self._whole_name(place, value)
+                values.append(value)
+                place = span[-1]
+            if values:
+                self.done.listed, self.done.alternatives = name, values
+                return
+
+    # -- one value -------------------------------------------------------------------------------------------
+
+    def _value(self, index: int, name: str) -> Any:
+        """Token `index` as a value of parameter `name`, or NOTHING."""
+        if not 0 <= index < len(self.tokens):
+            return NOTHING
+        return convert(self.tokens[index], self.properties[name])
+
+    def _pointed(self, name: str) -> Any:
+        """What `it` and `the result` mean: the last result, or the first path in it."""
+        result = (self.memory.result or "").strip()
+        if not result:
+            return NOTHING
+        found = tokens(result)
+        wanted = "number" if self.properties[name].get("type") in ("number", "integer") else "path"
+        candidates = [token for token in found if token.kind == wanted]
+        if wanted == "path" and not candidates and "\n" not in result and len(result) <= 200:
+            candidates = [Token("quoted", result, 0, len(result))]
+        if wanted == "path" and not candidates:
+            candidates = [token for token in found if token.kind == "quoted"]
+        values = [convert(token, self.properties[name]) for token in candidates]
+        return next((value for value in values if value is not NOTHING), NOTHING)
