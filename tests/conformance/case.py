@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 PUBLIC_DATA = Path(__file__).parent / "data"
 PARTS: tuple[str, ...] = (
+    "loop",
     "validation",
     "json",
 )  # in the order of the report; a part module adds its name here

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator, Callable
+from itertools import islice
 from typing import Any
 
 from pi_notebook.agent.agent import Agent
@@ -22,13 +23,18 @@ from pi_notebook.agent.hooks import (
 from pi_notebook.agent.loop import LoopConfig, run_loop, run_loop_continue
 from pi_notebook.agent.tool import Tool, ToolResult
 from pi_notebook.ai.abort import AbortController, AbortSignal
-from pi_notebook.ai.message_json import block_from_json, message_from_json, message_to_json, usage_from_json
-from pi_notebook.ai.messages import Message, UserMessage
+from pi_notebook.ai.message_json import (
+    block_from_json,
+    block_to_json,
+    message_from_json,
+    message_to_json,
+    usage_from_json,
+    usage_to_json,
+)
+from pi_notebook.ai.messages import Message
 from pi_notebook.ai.model import Context, Model, StreamOptions
 from pi_notebook.ai.stream import Reply, StreamEvent
 from pi_notebook.errors import AgentError, ToolError
-
-STATE_KEYS = {"messages"}
 
 
 def to_message(data: Any) -> Message:
@@ -44,12 +50,10 @@ def message_json(message: Message) -> dict[str, Any]:
     drop = {"timestamp", "durationMs"}
     if message.role == "assistant":
         drop |= {"usage", "api", "provider", "responseId", "responseModel", "rawStopReason"}
-    return {key: value for key, value in data.items() if key not in drop}
+    return copy.deepcopy({key: value for key, value in data.items() if key not in drop})
 
 
 def result_json(result: ToolResult) -> dict[str, Any]:
-    from pi_notebook.ai.message_json import block_to_json, usage_to_json
-
     data: dict[str, Any] = {"content": [block_to_json(block) for block in result.content]}
     if result.details is not None:
         data["details"] = result.details
@@ -91,9 +95,7 @@ def event_json(event: AgentEvent) -> dict[str, Any]:
             if hasattr(update, key):
                 data["update"][key] = getattr(update, key)
         if update.type == "toolcall_end":
-            from pi_notebook.ai.message_json import block_to_json
-
-            data["update"]["toolCall"] = block_to_json(update.tool_call)
+            data["update"]["toolCall"] = copy.deepcopy(block_to_json(update.tool_call))
     elif kind == "turn_end":
         data["message"] = message_json(event.message)
         data["toolResults"] = [message_json(m) for m in event.tool_results]
@@ -169,28 +171,22 @@ class Driver:
         if "throw" in how:
             raise ToolError(how["throw"])
         reply = Reply("api", "test", model.id)
-        if how.get("check_abort") and signal.aborted:
-            for event in (reply.start(), reply.error("aborted", aborted=True)):
-                yield event
-            return
+        aborted = bool(how.get("check_abort")) and signal.aborted
         async for event in self.play(reply, turn, how, signal):
+            if aborted and event.type in ("done", "error"):  # the reference's stub then answers with nothing
+                event = Reply("api", "test", model.id).error("aborted", aborted=True)
             yield event
 
     async def play(self, reply: Reply, turn: dict, how: dict, signal: AbortSignal) -> AsyncIterator[StreamEvent]:
-        sent = 0
-        for event in self.block_events(reply, turn["content"]):
-            if how.get("no_start"):
-                continue
-            if how.get("hang_after") == sent:
-                await signal.wait()
-                yield reply.error("aborted", aborted=True)
-                return
-            await asyncio.sleep(how.get("delay_ms", 0) / 1000)
-            yield event
-            sent += 1
+        hang_after = how.get("hang_after")
+        events = self.block_events(reply, turn["content"])
+        for event in islice(events, hang_after):
+            if not how.get("no_start"):
+                await asyncio.sleep(how.get("delay_ms", 0) / 1000)
+                yield event
         has_call = any(block["type"] == "toolCall" for block in turn["content"])
         reason = turn.get("stopReason", "toolUse" if has_call else "stop")
-        if how.get("hang_after") == sent:
+        if hang_after is not None:
             await signal.wait()
             yield reply.error("aborted", aborted=True)
         elif how.get("end_without_done"):
@@ -358,12 +354,15 @@ class Driver:
 
     def should_stop(self, turn: TurnContext) -> bool:
         number = self.count("shouldStop")
-        self.calls.append({"call": "shouldStop", "n": number, "contextRoles": roles(turn.context.messages)})
+        self.calls.append({"call": "shouldStop", "turn": number, "contextRoles": roles(turn.context.messages)})
         return number in self.config["shouldStopAfterTurn"]["turns"]
 
     def prepare_next(self, turn: TurnContext) -> NextTurn | None:
         number = self.count("prepareNextTurn")
-        self.calls.append({"call": "prepareNextTurn", "n": number, "contextRoles": roles(turn.context.messages)})
+        stop_reason = message_json(turn.message)["stopReason"]
+        entry = {"call": "prepareNextTurn", "n": number, "stopReason": stop_reason}
+        results = {"toolResults": len(turn.tool_results), "contextRoles": roles(turn.context.messages)}
+        self.calls.append(entry | results)
         for entry in self.config["prepareNextTurn"]:
             if entry["n"] == number:
                 given = entry["return"]
@@ -490,7 +489,7 @@ def roles(messages: Any, ids: bool = False) -> list[str]:
     out = []
     for message in messages:
         role = "toolResult" if message.role == "tool_result" else message.role
-        out.append(f"{role}:{message.tool_call_id}" if ids and role == "toolResult" else role)
+        out.append(f"{role}:{message.tool_call_id}" if ids and getattr(message, "tool_call_id", "") else role)
     return out
 
 
@@ -568,7 +567,7 @@ class AgentDriver:
     async def step(self, step: dict[str, Any]) -> None:
         do = step["do"]
         if "background" in step:
-            self.tasks[step["background"]] = asyncio.ensure_future(self.marked(do, step))
+            self.tasks[step["background"]] = asyncio.ensure_future(self.perform(do, step))
             await asyncio.sleep(0)
         elif do in ("prompt", "continue", "reset", "waitForIdle"):
             await self.marked(do, step)
@@ -611,16 +610,19 @@ class AgentDriver:
         else:
             raise ValueError(f"unknown step {do}")
 
+    async def perform(self, do: str, step: dict[str, Any]) -> None:
+        if do == "prompt":
+            await self.prompt(step)
+        elif do == "continue":
+            await self.agent.continue_()
+        elif do == "reset":
+            self.agent.reset()
+        else:
+            await self.agent.wait_for_idle()
+
     async def marked(self, do: str, step: dict[str, Any]) -> None:
         try:
-            if do == "prompt":
-                await self.prompt(step)
-            elif do == "continue":
-                await self.agent.continue_()
-            elif do == "reset":
-                self.agent.reset()
-            else:
-                await self.agent.wait_for_idle()
+            await self.perform(do, step)
         except AgentError as error:
             self.mark(f"{do}:error", error=str(error))
         else:
@@ -639,6 +641,3 @@ class AgentDriver:
 def run_scenario(scenario: dict[str, Any]) -> dict[str, Any]:
     """The trace of our run, as JSON values."""
     return asyncio.run(Driver(copy.deepcopy(scenario)).run())
-
-
-__all__ = ["UserMessage", "run_scenario"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pi_notebook.agent.execution import CANCEL_AFTER
+
 
 def behaviours(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for tool in scenario.get("tools", []):
@@ -44,12 +46,8 @@ def ids_repeat_in_a_batch(scenario: dict[str, Any]) -> bool:
     return any(len(calls) != len({call["id"] for call in calls}) for calls in calls_of(scenario))
 
 
-def a_result_says_it_is_an_error(scenario: dict[str, Any]) -> bool:
-    results = [do.get(key) for do in behaviours(scenario) for key in ("result", "result_raw")]
-    return any(isinstance(result, dict) and "isError" in result for result in results)
-
-
-def an_abort_meets_a_batch(scenario: dict[str, Any]) -> bool:
+def a_tool_outlives_an_abort(scenario: dict[str, Any]) -> bool:
+    """A tool that may run on for longer than our tools are given after an abort."""
     config = scenario.get("config", {})
     hooks = [entry["action"] for key in ("beforeToolCall", "afterToolCall") for entry in config.get(key, [])]
     steps = [*scenario.get("steps", []), *(s for t in scenario.get("triggers", []) for s in t["do"])]
@@ -59,12 +57,10 @@ def an_abort_meets_a_batch(scenario: dict[str, Any]) -> bool:
         or any(do.get("abort_self") for do in behaviours(scenario))
         or any(step["do"] == "abort" for step in steps)
     )
-    return aborts and any(calls_of(scenario))
-
-
-def a_block_terminates(scenario: dict[str, Any]) -> bool:
-    entries = scenario.get("config", {}).get("beforeToolCall", [])
-    return any((entry["action"].get("return") or {}).get("terminate") is not None for entry in entries)
+    limit = CANCEL_AFTER * 1000
+    return aborts and any(
+        max(do.get("delay_ms", 0), do.get("abort_delay_ms", 0)) >= limit for do in behaviours(scenario)
+    )
 
 
 def an_argument_is_null(scenario: dict[str, Any]) -> bool:
@@ -76,27 +72,21 @@ def an_argument_is_null(scenario: dict[str, Any]) -> bool:
 
 
 def arguments_are_no_object(scenario: dict[str, Any]) -> bool:
-    return any(not isinstance(call["arguments"], dict) for calls in calls_of(scenario) for call in calls)
+    return any(not isinstance(call["arguments"], dict | str) for calls in calls_of(scenario) for call in calls)
 
 
 def an_argument_is_json_text(scenario: dict[str, Any]) -> bool:
-    return any(
-        isinstance(value, str) and value.strip()[:1] in ("[", "{")
-        for calls in calls_of(scenario)
-        for call in calls
-        if isinstance(call["arguments"], dict)
-        for value in call["arguments"].values()
-    )
+    arguments = [call["arguments"] for calls in calls_of(scenario) for call in calls]
+    values = [value for given in arguments for value in (given.values() if isinstance(given, dict) else [given])]
+    return any(isinstance(value, str) and value.strip()[:1] in ("[", "{") for value in values)
 
 
 RULES: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "L1": an_abort_meets_a_batch,
+    "L1": a_tool_outlives_an_abort,
     "L2": a_listener_raises,
     "L3": a_tool_returns_no_result_object,
     "L4": reset_in_a_run,
     "L5": ids_repeat_in_a_batch,
-    "L6": a_result_says_it_is_an_error,
-    "L7": a_block_terminates,
     "A1": an_argument_is_null,
     "A3": arguments_are_no_object,
     "A5": an_argument_is_json_text,
