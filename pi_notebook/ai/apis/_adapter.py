@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,6 +21,20 @@ from ..stream import Reply, StreamEvent
 from ..transport import WireRequest, post_events
 
 logger = logging.getLogger(__name__)
+
+USER_AGENT = "pi-notebook"
+
+
+def find_key(model: Model, options: StreamOptions) -> tuple[str | None, str]:
+    """The key for a request and the name of where it came from.
+
+    Raises:
+        ModelError: The provider needs a key and none is set; names the variable to set.
+    """
+    if options.api_key:
+        return options.api_key, "the api_key given"
+    name = model.api_key_env or ""
+    return os.environ.get(name) or None, name
 
 
 class ReplyDecoder(Protocol):

@@ -1,0 +1,210 @@
+"""The messages and tools of an openai-completions request.
+
+Source: OpenAI API reference, "Chat completions".
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ModelError
+from .. import schemas
+from ..handover import clean, handover, sendable_arguments
+from ..messages import (
+    AssistantMessage,
+    ImageContent,
+    Message,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from ..model import Context, Model, ToolSpec
+from ._adapter import compact_json
+from ._openai_completions_compat import compat_of
+
+Json = dict[str, Any]
+
+ONLY_IMAGES = "(The result is the image below.)"
+NO_OUTPUT = "(The tool returned nothing.)"
+IMAGES_FOLLOW = "Images from the tool results above:"
+BRIDGE = "I have read the tool results."
+
+
+def describe(tool: ToolSpec, compat: Json) -> Json:
+    """The element of `tools` for one tool."""
+    function: Json = {"name": tool.name, "description": clean(tool.description)}
+    strict = None
+    if tool.constrained_sampling is not None:
+        if compat["supports_strict_mode"]:
+            strict = schemas.strict_schema(tool)
+        elif tool.constrained_sampling == "require":
+            raise ModelError(
+                f"Tool {tool.name!r} requires a strict schema, which this server does not know: "
+                'decorate it with constrained_sampling="prefer" or use another model.'
+            )
+    function["parameters"] = schemas.openai_schema(tool) if strict is None else strict
+    if compat["supports_strict_mode"]:
+        function["strict"] = strict is not None
+    return {"type": "function", "function": function}
+
+
+def system_message(model: Model, context: Context) -> list[Json]:
+    """The system prompt as a message, if there is one."""
+    if not context.system_prompt:
+        return []
+    developer = model.reasoning and compat_of(model)["supports_developer_role"]
+    return [{"role": "developer" if developer else "system", "content": clean(context.system_prompt)}]
+
+
+def convert(messages: Sequence[Message], previous: Message | None, model: Model, context: Context) -> list[Json]:
+    """Whole segments of a transcript (see `handover`) as wire messages; `previous` is the message before them."""
+    compat = compat_of(model)
+    bridge = compat["requires_assistant_after_tool_result"]
+    prepared = handover(messages, model, functools.partial(_call_id, model))
+    wire: list[Json] = []
+    after_results = isinstance(previous, ToolResultMessage)
+    position = 0
+    while position < len(prepared):
+        message = prepared[position]
+        position += 1
+        if isinstance(message, ToolResultMessage):
+            results = [message]
+            while position < len(prepared) and isinstance(following := prepared[position], ToolResultMessage):
+                results.append(following)
+                position += 1
+            after_results = _add_results(wire, results, model, context, compat)
+            continue
+        if isinstance(message, UserMessage):
+            if bridge and after_results:
+                wire.append({"role": "assistant", "content": BRIDGE})
+            if (content := _user_content(message)) is not None:
+                wire.append({"role": "user", "content": content})
+        elif (reply := _assistant(message, model, compat)) is not None:
+            wire.append(reply)
+        after_results = False
+    return wire
+
+
+def _user_content(message: UserMessage) -> str | list[Json] | None:
+    if isinstance(message.content, str):
+        return clean(message.content)
+    parts = [
+        {"type": "text", "text": clean(block.text)} if isinstance(block, TextContent) else _image(block)
+        for block in message.content
+    ]
+    return parts or None
+
+
+def _image(block: ImageContent) -> Json:
+    return {"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}
+
+
+def _assistant(message: AssistantMessage, model: Model, compat: Json) -> Json | None:
+    """One reply; None if nothing of it can be sent. Text goes as one string: some models copy a list's form."""
+    content = message.content
+    texts = [clean(b.text) for b in content if isinstance(b, TextContent) and b.text.strip()]
+    thoughts = [b for b in content if isinstance(b, ThinkingContent) and b.thinking.strip()]
+    calls = [b for b in content if isinstance(b, ToolCall)]
+    wire: Json = {
+        "role": "assistant",
+        "content": "".join(texts) or ("" if compat["requires_assistant_after_tool_result"] else None),
+    }
+    if thoughts and compat["requires_thinking_as_text"]:
+        said = ["\n\n".join(clean(block.thinking) for block in thoughts), *texts]
+        wire["content"] = [{"type": "text", "text": text} for text in said]
+    elif thoughts and (field := thoughts[0].thinking_signature):
+        # The signature is the name of the field that the server sent its reasoning in.
+        field = "reasoning_content" if model.provider == "opencode-go" and field == "reasoning" else field
+        wire[field] = clean("\n".join(block.thinking for block in thoughts))
+    if calls:
+        wire["tool_calls"] = [_call(call) for call in calls]
+        if details := [d for d in map(_reasoning_detail, calls) if d is not None]:
+            wire["reasoning_details"] = details
+    if compat["requires_reasoning_content_on_assistant_messages"] and model.reasoning:
+        wire.setdefault("reasoning_content", "")
+    return wire if wire["content"] or calls else None
+
+
+def _call(call: ToolCall) -> Json:
+    arguments = compact_json(sendable_arguments(call))
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _reasoning_detail(call: ToolCall) -> Any:
+    try:
+        return json.loads(call.thought_signature) if call.thought_signature else None
+    except ValueError:
+        return None
+
+
+def _add_results(
+    wire: list[Json], results: list[ToolResultMessage], model: Model, context: Context, compat: Json
+) -> bool:
+    """Append the results of one reply; their images follow in a user message. Whether the last one is a result."""
+    images: list[Json] = []
+    added: dict[str, None] = {}
+    for result in results:
+        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        pictures = [_image(block) for block in result.content if isinstance(block, ImageContent)]
+        item = {
+            "role": "tool",
+            "content": clean(text) or (ONLY_IMAGES if pictures else NO_OUTPUT),
+            "tool_call_id": result.tool_call_id,
+        }
+        if compat["requires_tool_result_name"] and result.tool_name:
+            item["name"] = result.tool_name
+        wire.append(item)
+        images += pictures
+        added.update(dict.fromkeys(result.added_tool_names))
+    if images:
+        if compat["requires_assistant_after_tool_result"]:
+            wire.append({"role": "assistant", "content": BRIDGE})
+        wire.append({"role": "user", "content": [{"type": "text", "text": IMAGES_FOLLOW}, *images]})
+    if compat["deferred_tools_mode"] == "kimi":
+        by_name = {tool.name: tool for tool in context.tools}
+        if tools := [describe(by_name[name], compat) for name in added if name in by_name]:
+            wire.append({"role": "system", "tools": tools})
+    return not images
+
+
+def _call_id(model: Model, call_id: str) -> str:
+    """An id from another API as this one takes it: `call|item` ids of openai-responses become one name."""
+    if model.provider == "mistral" or "api.mistral.ai" in model.base_url:
+        return call_id if re.fullmatch(r"[A-Za-z0-9]{9}", call_id) else _short_hash(call_id)[:9].ljust(9, "0")
+    if "|" in call_id:
+        call, item = (re.sub(r"[^a-zA-Z0-9_-]", "_", part) for part in call_id.split("|", 1))
+        combined = f"{call}_{item}" if item else call
+        if len(combined) <= 40:
+            return combined
+        digest = _short_hash(call_id)[:8]
+        return f"{call[: max(1, 39 - len(digest))]}_{digest}"
+    return call_id[:40] if model.provider == "openai" else call_id
+
+
+def _short_hash(text: str) -> str:
+    """A short name for a long one, the same as pi makes, so that a transcript keeps its ids in both."""
+
+    def multiply(a: int, b: int) -> int:
+        return (a * b) & 0xFFFFFFFF
+
+    def base36(number: int) -> str:
+        digits = ""
+        while number:
+            number, digit = divmod(number, 36)
+            digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+        return digits or "0"
+
+    a, b = 0xDEADBEEF, 0x41C6CE57
+    units = text.encode("utf-16-le", "surrogatepass")
+    for unit in (int.from_bytes(units[i : i + 2], "little") for i in range(0, len(units), 2)):
+        a = multiply(a ^ unit, 2654435761)
+        b = multiply(b ^ unit, 1597334677)
+    a = multiply(a ^ (a >> 16), 2246822507) ^ multiply(b ^ (b >> 13), 3266489909)
+    b = multiply(b ^ (b >> 16), 2246822507) ^ multiply(a ^ (a >> 13), 3266489909)
+    return base36(b) + base36(a)
