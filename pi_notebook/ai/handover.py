@@ -133,7 +133,7 @@ def _foreign_call(call: ToolCall, normalize_id: Callable[[str], str] | None, ids
 
 def sendable_arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call as the JSON object that every API wants, also where the model sent something else."""
-    arguments = call.arguments
+    arguments = {} if call.arguments is None else call.arguments
     return arguments if isinstance(arguments, dict) else {"invalid_arguments": arguments}
 
 

@@ -1,0 +1,238 @@
+"""The reply of the Anthropic Messages API: its server-sent events become ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .._failures import failure
+from .._sse import SseEvent
+from ..json_arguments import call_arguments
+from ..messages import StopReason
+from ..model import Model
+from ..stream import Reply, StreamEvent
+from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
+
+# Words that stand for hidden reasoning, also in saved transcripts; the API itself gets the opaque data back.
+REDACTED = "[Reasoning redacted]"
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_use",
+    "pause_turn": "stop",
+    "stop_sequence": "stop",
+    "refusal": "error",
+    "sensitive": "error",
+}
+_COUNTS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+class AnthropicReply:
+    """Decodes one reply (a `ReplyDecoder`)."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.reply = Reply(model.api, model.provider, model.id)
+        self._open: dict[Any, int] = {}  # the server's index of a block -> ours, while it is open
+        self._inputs: dict[int, Any] = {}  # arguments that came with the start of a call
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._cache_write_1h: int | None = None
+        self._reasoning: int | None = None
+        self._started = False
+        self._stopped = False
+        self._stop_reason: StopReason | None = None
+        self._refusal = ""
+        self._handlers = {
+            "content_block_delta": self._delta,
+            "content_block_start": self._block_start,
+            "content_block_stop": self._block_stop,
+            "message_start": self._message_start,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+        }
+
+    def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
+        for name, data in batch:
+            if name in self._handlers:
+                event = self._decode(data)
+                # The type inside is what counts, as in the official clients.
+                handler = self._handlers.get(event.get("type", name))
+                if handler is not None:
+                    yield from handler(event)
+            elif name == "error":
+                raise server_error(self.model, _json_or_text(data))
+            elif not name:
+                yield from self._nameless(data)
+
+    def finish(self) -> Iterator[StreamEvent]:
+        if self._started and not self._stopped:
+            raise failure(self.model, "the reply ended before it was complete", advice="Ask again.")
+        if self._stop_reason is None:
+            raise failure(self.model, "the reply ended without a stop reason", advice="Ask again.")
+        if self._stop_reason == "error":
+            raise failure(self.model, self._refusal)
+        for index in list(self._open.values()):
+            for _ in self._close(index):  # a block whose end was not sent counts as it is
+                pass
+        yield self.reply.done(self._stop_reason)
+
+    def _decode(self, data: bytes) -> dict[str, Any]:
+        try:
+            event = json.loads(data)
+        except ValueError:
+            mended = call_arguments(data.decode("utf-8", "replace"))  # raw control characters, bad escapes
+            event = mended[0] if len(mended) == 1 else None
+            if not isinstance(event, dict):
+                decode_json(data, self.model)
+        if not isinstance(event, dict):
+            raise failure(self.model, f"the stream holds {compact_json(event)[:200]} where an event is expected")
+        return event
+
+    def _nameless(self, data: bytes) -> Iterator[StreamEvent]:
+        """A reply that is one JSON document: an error, or the whole message. Other nameless events are none of ours."""
+        said = _json_or_text(data)
+        if not isinstance(said, dict):
+            return
+        if said.get("type") == "error" or "error" in said:
+            raise server_error(self.model, said)
+        if said.get("type") == "message":
+            yield from self._message_start({"message": said})
+            for index, block in enumerate(said.get("content") or ()):
+                yield from self._block_start({"index": index, "content_block": block})
+                yield from self._block_stop({"index": index})
+            yield from self._message_delta({"delta": said, "usage": said.get("usage")})
+            self._stopped = True
+
+    def _message_start(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        self._started = True
+        message = event.get("message") or {}
+        usage = message.get("usage") or {}
+        self.reply.response_id = message.get("id")
+        self._counts = {ours: usage.get(theirs) or 0 for ours, theirs in _COUNTS.items()}
+        self._cache_write_1h = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+        self._count()
+        yield from ()
+
+    def _count(self) -> None:
+        self.reply.usage = priced(
+            self.model, **self._counts, cache_write_1h=self._cache_write_1h, reasoning=self._reasoning
+        )
+
+    def _block_start(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        reply = self.reply
+        block = event["content_block"]
+        kind = block.get("type")
+        if kind not in ("text", "thinking", "redacted_thinking", "tool_use"):
+            return
+        index = event.get("index")
+        if index in self._open:  # the server forgot to end the block before
+            yield from self._close(self._open.pop(index))
+        self._open[index] = place = len(reply.blocks)
+        if kind == "tool_use":
+            yield reply.toolcall_start(block.get("id") or f"toolu_{new_call_id()}", block.get("name") or "")
+            self._inputs[place] = block.get("input")
+            return
+        yield reply.text_start() if kind == "text" else reply.thinking_start()
+        opened = reply.blocks[place]
+        if kind == "redacted_thinking":
+            opened.redacted = True
+            opened.signature = block.get("data")
+            opened.pieces.append(REDACTED)
+        elif kind == "thinking":
+            opened.signature = block.get("signature") or ""
+            opened.pieces.append(block.get("thinking") or "")
+        else:
+            opened.pieces.append(block.get("text") or "")
+
+    def _delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        place = self._open.get(event.get("index"))
+        if place is None:
+            return
+        delta = event["delta"]
+        kind = delta.get("type")
+        block = self.reply.blocks[place]
+        if kind == "text_delta" and block.kind == "text":
+            yield self.reply.text_delta(place, delta.get("text") or "")
+        elif kind == "input_json_delta" and block.kind == "tool_call":
+            yield self.reply.toolcall_delta(place, delta.get("partial_json") or "")
+        elif kind == "thinking_delta" and block.kind == "thinking":
+            yield self.reply.thinking_delta(place, delta.get("thinking") or "")
+        elif kind == "signature_delta" and block.kind == "thinking":
+            block.signature = (block.signature or "") + (delta.get("signature") or "")
+
+    def _block_stop(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        place = self._open.pop(event.get("index"), None)
+        if place is not None:
+            yield from self._close(place)
+
+    def _close(self, place: int) -> Iterator[StreamEvent]:
+        reply = self.reply
+        block = reply.blocks[place]
+        if block.kind == "text":
+            yield reply.text_end(place)
+        elif block.kind == "thinking":
+            yield reply.thinking_end(place)
+        else:
+            yield from self._close_call(place)
+
+    def _close_call(self, place: int) -> Iterator[StreamEvent]:
+        reply = self.reply
+        block = reply.blocks[place]
+        given = self._inputs.pop(place, None)
+        if given and not block.text.strip():
+            yield reply.toolcall_delta(place, given if isinstance(given, str) else compact_json(given))
+        name = block.name
+        first, *more = call_arguments(block.text)
+        yield reply.toolcall_end(place, first)
+        for arguments in more:
+            yield reply.toolcall_start(f"toolu_{new_call_id()}", name)
+            place = len(reply.blocks) - 1
+            yield reply.toolcall_delta(place, compact_json(arguments))
+            yield reply.toolcall_end(place, arguments)
+
+    def _message_delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        delta = event.get("delta") or {}
+        reason = delta.get("stop_reason")
+        if reason:
+            self.reply.raw_stop_reason = reason
+            self._stop_reason = _STOP_REASONS.get(reason)
+            if self._stop_reason is None:
+                raise failure(self.model, f"the reply stopped for a reason that is not known here: {reason}")
+            self._refusal = _refusal(reason, delta.get("stop_details"))
+        usage = event.get("usage") or {}
+        for ours, theirs in _COUNTS.items():
+            if usage.get(theirs) is not None:
+                self._counts[ours] = usage[theirs]
+        details = usage.get("output_tokens_details") or {}
+        if details.get("thinking_tokens") is not None:
+            self._reasoning = details["thinking_tokens"]
+        self._count()
+        yield from ()
+
+    def _message_stop(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
+        self._stopped = True
+        yield from ()
+
+
+def _refusal(reason: str, details: Any) -> str:
+    """Why the model or the provider refused, in the provider's words where there are any."""
+    said = details if isinstance(details, dict) else {}
+    text = "the model refused to answer" if reason == "refusal" else f"the provider stopped the reply ({reason})"
+    if said.get("category"):
+        text = f"{text} ({said['category']})"
+    return f"{text}: {said['explanation']}" if said.get("explanation") else text
+
+
+def _json_or_text(data: bytes) -> Any:
+    text = data.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
