@@ -14,6 +14,8 @@ PARTS: tuple[str, ...] = (
     "loop",
     "validation",
     "json",
+    "requests",
+    "streams",
 )  # in the order of the report; a part module adds its name here
 
 

@@ -68,7 +68,7 @@ def convert(messages: Sequence[Message], previous: Message | None, model: Model,
     bridge = compat["requires_assistant_after_tool_result"]
     prepared = handover(messages, model, functools.partial(_call_id, model))
     wire: list[Json] = []
-    after_results = isinstance(previous, ToolResultMessage)
+    after_results = False
     position = 0
     while position < len(prepared):
         message = prepared[position]

@@ -24,7 +24,7 @@ def request_body(model: Model, context: Context, options: StreamOptions) -> Json
     """The whole body, as `stream` sends it."""
     compat = compat_of(model)
     body = parameters(model, context, options)
-    messages = system_message(model, context) + convert(context.messages, None, model, context)
+    messages = system_message(model, context) + convert(context.messages, model, context)
     body = {"model": body.pop("model"), "messages": messages, **body}
     if uses_markers(model, options):
         mark_for_caching(body, options.cache_retention, compat)

@@ -6,7 +6,6 @@ Source: OpenAI API reference, "Chat completions" and "Streaming"; the ways of se
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..transport import WireRequest
 from ._adapter import USER_AGENT, encode, find_key, stream_reply
 from ._openai_completions_compat import compat_of
 from ._openai_completions_messages import convert, describe, system_message
-from ._openai_completions_request import added_tool_names, parameters, request_body, uses_markers
+from ._openai_completions_request import parameters, request_body, uses_markers
 from ._openai_completions_stream import CompletionsDecoder
 
 __all__ = ["describe_tool", "request_body", "stream"]
@@ -63,12 +62,13 @@ def _session_headers(model: Model, options: StreamOptions) -> dict[str, str]:
 def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     """`request_body` as JSON; where nothing looks back at old messages, their JSON is kept from turn to turn."""
     connection = options.connection
-    if (
-        connection is None
-        or options.on_payload is not None
-        or uses_markers(model, options)
-        or (compat_of(model)["deferred_tools_mode"] == "kimi" and added_tool_names(context))
-    ):
+    compat = compat_of(model)
+    looks_back = (
+        uses_markers(model, options)
+        or compat["requires_assistant_after_tool_result"]
+        or compat["deferred_tools_mode"] == "kimi"
+    )
+    if connection is None or options.on_payload is not None or looks_back:
         body = request_body(model, context, options)
         if options.on_payload is not None:
             body = options.on_payload(body) or body
@@ -77,7 +77,7 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     if history is None:
         history = connection.encoded["openai-completions"] = EncodedHistory()
     settled, last = history.encode(
-        context.messages, model, functools.partial(convert, model=model, context=context), encode
+        context.messages, model, lambda messages, _: convert(messages, model, context), encode
     )
     rest = encode(parameters(model, context, options))
     system = b"".join(encode(message) + b"," for message in system_message(model, context))

@@ -1,0 +1,10 @@
+"""Which of our rules can touch an input of anthropic-messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Predicate = Callable[[dict[str, Any]], bool]
+REQUEST_RULES: list[tuple[str, Predicate]] = []
+STREAM_RULES: list[tuple[str, Predicate]] = []

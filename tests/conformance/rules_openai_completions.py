@@ -1,0 +1,108 @@
+"""Which of our rules can touch an input of openai-completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from .rules_wire import LONE_SURROGATE, is_object_text, sse_json
+
+
+def deltas(data: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for chunk in sse_json(data):
+        choices = chunk.get("choices") if isinstance(chunk, dict) else None
+        if isinstance(choices, list) and choices and isinstance(choices[0].get("delta"), dict):
+            found.append(choices[0]["delta"])
+    return found
+
+
+def call_pieces(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [piece for delta in deltas(data) for piece in delta.get("tool_calls") or ()]
+
+
+def argument_texts(data: dict[str, Any]) -> list[Any]:
+    """The arguments of each call as the reference groups them: by index, else by id."""
+    texts: dict[Any, Any] = {}
+    for piece in call_pieces(data):
+        place = piece["index"] if isinstance(piece.get("index"), int) else piece.get("id")
+        arguments = (piece.get("function") or {}).get("arguments") or ""
+        before = texts.get(place, "")
+        both_texts = isinstance(arguments, str) and isinstance(before, str)
+        texts[place] = before + arguments if both_texts else [before, arguments]
+    return list(texts.values())
+
+
+def shows_refusal(data: dict[str, Any]) -> bool:
+    """W2."""
+    return any(delta.get("refusal") for delta in deltas(data))
+
+
+def bends_calls(data: dict[str, Any]) -> bool:
+    """W3: a call without id, two ids or names on one index, arguments as an object, or several objects in a row."""
+    names: dict[Any, list[str]] = {}
+    ids: dict[Any, set[str]] = {}
+    for piece in call_pieces(data):
+        function = piece.get("function") or {}
+        place = piece["index"] if isinstance(piece.get("index"), int) else piece.get("id")
+        ids.setdefault(place, set()).update([piece["id"]] if piece.get("id") else [])
+        names.setdefault(place, []).extend([function["name"]] if function.get("name") else [])
+    several = any(len(found) > 1 for found in (*ids.values(), *names.values()))
+    without_id = any(not found for found in ids.values())
+    legacy = any(delta.get("function_call") for delta in deltas(data))
+    odd = any(not isinstance(text, str) or is_row_of_objects(text) for text in argument_texts(data))
+    return several or without_id or legacy or odd
+
+
+def is_row_of_objects(text: str) -> bool:
+    decoder = json.JSONDecoder(strict=False)
+    count, position = 0, 0
+    while position < len(text):
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except ValueError:
+            return False
+        if not isinstance(value, dict):
+            return False
+        count += 1
+        position += len(text[position:]) - len(text[position:].lstrip())
+    return count > 1
+
+
+def talks_after_call(data: dict[str, Any]) -> bool:
+    """W4: text before a call and behind it."""
+    said, called = False, False
+    for delta in deltas(data):
+        if delta.get("content") and called and said:
+            return True
+        said = said or bool(delta.get("content"))
+        called = called or bool(delta.get("tool_calls"))
+    return False
+
+
+def sends_no_object(data: dict[str, Any]) -> bool:
+    """A2: some call's arguments are not the text of one JSON object."""
+    return any(isinstance(text, str) and not is_object_text(text) for text in argument_texts(data))
+
+
+def sends_surrogates(data: dict[str, Any]) -> bool:
+    """W8: half a surrogate pair in a text, or as an escape inside arguments."""
+    said: list[Any] = deltas(data)
+    for text in argument_texts(data):
+        try:
+            said.append(json.loads(text))
+        except (TypeError, ValueError):
+            pass
+    return bool(LONE_SURROGATE.search(json.dumps(said, ensure_ascii=False)))
+
+
+Predicate = Callable[[dict[str, Any]], bool]
+REQUEST_RULES: list[tuple[str, Predicate]] = []
+STREAM_RULES: list[tuple[str, Predicate]] = [
+    ("W2", shows_refusal),
+    ("W3", bends_calls),
+    ("W4", talks_after_call),
+    ("A2", sends_no_object),
+    ("W8", sends_surrogates),
+]
