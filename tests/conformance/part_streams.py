@@ -29,6 +29,8 @@ def run(case: Case) -> Outcome:
     data = case.data
     actual = asyncio.run(replay(data))
     expected = expected_of(data["golden"], actual)
+    if actual["requests"] != expected["requests"]:  # no rule of ours asks more often, or less
+        return Outcome.failed(f"{expected['requests']} requests expected, got {actual['requests']}")
     found = wire.wire_difference(expected, actual, wire.reference_texts(PUBLIC_DATA))
     return wire.outcome(found, "STREAM_RULES", data)
 

@@ -62,8 +62,8 @@ def system_message(model: Model, context: Context) -> list[Json]:
     return [{"role": "developer" if developer else "system", "content": clean(context.system_prompt)}]
 
 
-def convert(messages: Sequence[Message], previous: Message | None, model: Model, context: Context) -> list[Json]:
-    """Whole segments of a transcript (see `handover`) as wire messages; `previous` is the message before them."""
+def convert(messages: Sequence[Message], model: Model, context: Context) -> list[Json]:
+    """Whole segments of a transcript (see `handover`) as wire messages."""
     compat = compat_of(model)
     bridge = compat["requires_assistant_after_tool_result"]
     prepared = handover(messages, model, functools.partial(_call_id, model))
