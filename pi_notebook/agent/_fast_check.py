@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = Callable[[Any, "Work"], bool]
 
-DECIDED_FAST = frozenset(
-    ("$defs", "$ref", "additionalProperties", "allOf", "anyOf", "const", "enum", "exclusiveMaximum")
-    + ("exclusiveMinimum", "format", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems")
-    + ("minLength", "minProperties", "minimum", "multipleOf", "oneOf", "pattern", "prefixItems", "properties")
-    + ("required", "type")
-)
+DECIDED_FAST = frozenset((
+    "$defs", "$ref", "additionalProperties", "allOf", "anyOf", "const", "enum", "exclusiveMaximum",
+    "exclusiveMinimum", "format", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+    "minLength", "minProperties", "minimum", "multipleOf", "oneOf", "pattern", "prefixItems", "properties",
+    "required", "type",
+))  # fmt: skip
 
 
 def tests_of(node: Node) -> list[Test]:

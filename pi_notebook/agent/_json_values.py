@@ -86,6 +86,8 @@ def is_multiple(number: int | float, of: int | float) -> bool:
     """Whether `number` is a multiple of `of`, with the reference's tolerance for binary fractions."""
     if isinstance(number, int) and isinstance(of, int):
         return number % of == 0
+    if has_type(number, "integer") and (1 / of).is_integer():
+        return True
     try:
         rest = math.fmod(number, of)
     except (OverflowError, ValueError):  # too large for a float; infinite

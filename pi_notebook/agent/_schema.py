@@ -1,7 +1,8 @@
 """Tool authors' JSON Schemas, brought into one plain form that both the coercer and jsonschema read alike.
 
 The plain form is draft 2020-12 with only the keywords that decide something. As in the reference, what older drafts
-spell differently is translated, and a keyword of the wrong type or an unknown `type` is ignored.
+spell differently is translated (`additionalItems` stays: the reference does not coerce by it), and a keyword of the
+wrong type or an unknown `type` is ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from ..errors import ToolDefinitionError
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _SCHEMA = ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains", "not")
-_SCHEMAS = (*_SCHEMA, "propertyNames", "if", "then", "else")
+_SCHEMAS = (*_SCHEMA, "additionalItems", "propertyNames", "if", "then", "else")
+_KEEP_FALSE = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")
 _MAPS = ("properties", "patternProperties", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -24,8 +26,12 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def plain_schema(schema: Any) -> dict[str, Any]:
+def plain_schema(schema: Any, *, for_pydantic: bool = False) -> dict[str, Any]:
     """The plain form of `schema`; every `$ref` in it reads `#/$defs/NUMBER`. `schema` is not changed.
+
+    Args:
+        for_pydantic: Leave out what pydantic itself does not ask for: that the items of a set differ as they come,
+            and patterns which only a slow engine can read (it gives one for decimals).
 
     Raises:
         ToolDefinitionError: A part is no schema, a pattern cannot be compiled, or a `$ref` leads nowhere, outside
@@ -33,12 +39,13 @@ def plain_schema(schema: Any) -> dict[str, Any]:
     """
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(f"A tool's parameters must be a JSON Schema object, not {schema!r:.200}.")
-    return _Plain(schema).document()
+    return _Plain(schema, for_pydantic).document()
 
 
 class _Plain:
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], for_pydantic: bool) -> None:
         self.root = root
+        self.for_pydantic = for_pydantic
         self.numbers: dict[str, int] = {}
         self.definitions: dict[str, Any] = {}
 
@@ -53,7 +60,8 @@ class _Plain:
 
     def convert(self, schema: Any, path: str) -> dict[str, Any] | bool:
         if isinstance(schema, bool):
-            return schema
+            # jsonschema loses the path of what a bare `false` refuses.
+            return schema or {"enum": []}
         if not isinstance(schema, Mapping):
             raise ToolDefinitionError(f"The tool's schema has {schema!r:.100} at {_at(path)}, which is no schema.")
         plain: dict[str, Any] = {}
@@ -62,6 +70,8 @@ class _Plain:
             here = f"{path}/{keyword}"
             if keyword in _SCHEMAS:
                 plain[keyword] = self.convert(value, here)
+                if keyword in _KEEP_FALSE and value is False:
+                    plain[keyword] = False
             elif keyword in _MAPS and isinstance(value, Mapping):
                 plain[keyword] = {str(key): self.convert(sub, f"{here}/{key}") for key, sub in value.items()}
             elif keyword in _LISTS and isinstance(value, list | tuple):
@@ -70,6 +80,10 @@ class _Plain:
                 plain[keyword] = f"#/$defs/{self.reference(value, here)}"
             elif _is_sound(keyword, value):
                 plain[keyword] = value
+        if self.for_pydantic:
+            plain.pop("uniqueItems", None)
+            if "pattern" in plain and not is_linear(plain["pattern"]):
+                del plain["pattern"]
         for pattern in (plain.get("pattern"), *plain.get("patternProperties", ())):
             if pattern is not None:
                 self.refuse_pattern(pattern, path)
@@ -146,18 +160,32 @@ def pattern_test(pattern: str) -> Callable[[str], bool]:
     Raises:
         ValueError: If it is no regular expression.
     """
-    from pydantic_core import SchemaError, SchemaValidator, core_schema
-
-    ascii_classes = re.sub(r"\\(.)", _ascii_class, pattern, flags=re.DOTALL)
+    pattern = _ascii_classes(pattern)
+    if test := _linear_test(pattern):
+        return test
     try:
-        return SchemaValidator(core_schema.str_schema(pattern=ascii_classes)).isinstance_python
-    except SchemaError:
-        pass
-    try:
-        search = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", ascii_classes)).search
+        search = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern)).search
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(str(error)) from None
     return lambda text: search(text) is not None
+
+
+def is_linear(pattern: str) -> bool:
+    """Whether `pattern_test` takes linear time."""
+    return _linear_test(_ascii_classes(pattern)) is not None
+
+
+def _linear_test(pattern: str) -> Callable[[str], bool] | None:
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
+    except SchemaError:
+        return None
+
+
+def _ascii_classes(pattern: str) -> str:
+    return re.sub(r"\\(.)", _ascii_class, pattern, flags=re.DOTALL)
 
 
 # A whole escape, so that the second backslash of `\\\\d` is not taken for the start of one.
@@ -179,8 +207,8 @@ def _modern(schema: Mapping[str, Any]) -> dict[str, Any]:
     modern = {str(key): value for key, value in schema.items()}
     if isinstance(modern.get("items"), list | tuple):
         modern["prefixItems"] = modern.pop("items")
-        if "additionalItems" in modern:
-            modern["items"] = modern["additionalItems"]
+    else:
+        modern.pop("additionalItems", None)
     dependencies = modern.pop("dependencies", None)
     if isinstance(dependencies, Mapping):
         lists = {key: value for key, value in dependencies.items() if isinstance(value, list | tuple)}

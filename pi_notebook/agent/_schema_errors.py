@@ -94,8 +94,6 @@ def _flatten(errors: Iterable[ValidationError]) -> Iterator[tuple[str, str]]:
 def _describe(error: ValidationError) -> str:
     """One error in our words: what was expected, what came."""
     words = _WORDS.get(str(error.validator))
-    if error.validator is None:
-        return f"expected nothing here, {received(error.instance)}"
     if words is None:
         return error.message[: 2 * SHOWN]
     return words(error.validator_value, error.instance, error)
@@ -104,6 +102,10 @@ def _describe(error: ValidationError) -> str:
 def _alternatives(branches: Any) -> str:
     words = list(dict.fromkeys(wanted(branch) for branch in branches))
     return f" ({', '.join(words)[: 2 * SHOWN]})" if words != ["a value"] else ""
+
+
+def _one_of_these(choices: Any) -> str:
+    return f"one of {', '.join(shown(choice, 60) for choice in choices)[: 6 * SHOWN]}" if choices else "nothing here"
 
 
 def _more(count: Any, one: str, many: str) -> str:
@@ -117,7 +119,7 @@ _WORDS: dict[str, _Words] = {
     ),
     "required": lambda names, value, error: f"expected {error.message}, got nothing: it is required",
     "enum": lambda choices, value, error: (
-        f"expected one of {', '.join(shown(choice, 60) for choice in choices)[: 6 * SHOWN]}, {received(value)}"
+        f"expected {_one_of_these(choices)}, {received(value)}"
     ),
     "const": lambda constant, value, error: f"expected {shown(constant)} and nothing else, {received(value)}",
     "minimum": lambda bound, value, error: f"expected a number >= {bound}, {received(value)}",
@@ -246,6 +248,13 @@ def _if(validator: Any, condition: Any, value: Any, schema: Any) -> Iterator[Val
         yield from below
 
 
+def _items(validator: Any, part: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Serves `items` and `additionalItems`: what stands beyond `prefixItems`."""
+    if isinstance(value, list) and part is not True:
+        for index in range(len(schema.get("prefixItems", ())), len(value)):
+            yield from validator.descend(value[index], part, path=index)
+
+
 def _contains(validator: Any, part: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(value, list):
         least, most = schema.get("minContains", 1), schema.get("maxContains", len(value))
@@ -296,6 +305,8 @@ _Validator = extend(
         "propertyNames": _property_names,
         "dependentRequired": _dependent_required,
         "if": _if,
+        "items": _items,
+        "additionalItems": _items,
         "contains": _contains,
         "oneOf": _one_of,
         "multipleOf": _tested((int, float), lambda of, value: is_multiple(value, of)),

@@ -17,7 +17,7 @@ def path_of(parts: Iterable[str | int], missing: bool = False) -> str:
     keys = [str(part) for part in parts]
     last = keys.pop() if missing else ""
     path = "/".join(keys).replace("/", ".")
-    if missing:
+    if last:
         path = f"{path}.{last}" if path else last
     return "".join(_escape(char) for char in path) or "root"
 

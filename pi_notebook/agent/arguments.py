@@ -46,7 +46,7 @@ class Validator:
     """A compiled schema. Holds no state of a validation: threads may share it."""
 
     def __init__(self, schema: Any, *, for_pydantic: bool = False) -> None:
-        self._plain = plain_schema(schema)
+        self._plain = plain_schema(schema, for_pydantic=for_pydantic)
         self._formats = PYDANTIC_FORMATS if for_pydantic else FORMATS
         self._document = Document(self._plain, self._is_valid, self._formats)
 
@@ -204,11 +204,15 @@ def _place(location: Sequence[str | int], arguments: Any, missing: bool) -> list
     parts: list[str | int] = []
     value: Any = arguments
     for number, part in enumerate(location):
-        if (isinstance(value, dict) and part in value) or (
-            isinstance(value, list) and isinstance(part, int) and part < len(value)
-        ):
+        if _has(value, part):
             value = value[part]
         elif not (missing and number == len(location) - 1):
             continue
         parts.append(part)
     return parts
+
+
+def _has(value: Any, part: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(part, int) and part < len(value)
+    return isinstance(value, dict) and part in value

@@ -153,7 +153,7 @@ class Tool:
     def validator(self) -> Validator:
         from .arguments import compile_schema
 
-        return compile_schema(self.schema)
+        return compile_schema(self.schema, for_pydantic=not isinstance(self.parameters, Mapping))
 
     def check(self, raw: Any) -> dict[str, Any]:
         """Coerce and validate raw arguments; returns a new dict in JSON form.
@@ -256,6 +256,7 @@ class ToolContext:
     """
 
     __slots__ = (
+        "__weakref__",
         "_add_tool",
         "_on_update",
         "added_tool_names",

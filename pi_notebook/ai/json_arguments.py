@@ -73,7 +73,7 @@ def partial_arguments(text: str) -> Any:
     """
     from pydantic_core import from_json
 
-    text = text.lstrip(_BLANK + _BYTE_ORDER_MARK)
+    text = without_lone_surrogates(text).lstrip(_BLANK + _BYTE_ORDER_MARK)
     if not text:
         return {}
     try:
@@ -189,7 +189,7 @@ def _mend_escapes(text: str) -> str:
 
 def _mend_cut_text(text: str) -> str:
     """`text` as pydantic's partial parser accepts it: no raw control characters, cut escapes or dangling comma."""
-    text = _CONTROL_CHARACTER.sub(lambda found: f"\\u{ord(found[0]):04x}", without_lone_surrogates(text))
+    text = _CONTROL_CHARACTER.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     cut = _CUT_ESCAPE.search(text)
     if cut and cut[0]:
         backslashes = len(text[: cut.start()]) - len(text[: cut.start()].rstrip("\\"))

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from pi_notebook.agent.arguments import compile_schema
 from pi_notebook.errors import ToolArgumentsError, ToolDefinitionError
@@ -135,7 +137,18 @@ def _types(root: Any, schema: Any) -> set[str]:
 
 def _fits(root: Any, schema: Any, value: Any) -> bool:
     definitions = {key: root[key] for key in ("$defs", "definitions") if isinstance(root, dict) and key in root}
-    return Draft202012Validator({**schema, **definitions}).is_valid(value)
+    return _Lenient({**schema, **definitions}).is_valid(value)
+
+
+def _known_type(validator: Any, types: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """An unknown type admits anything, as in the reference."""
+    names = [types] if isinstance(types, str) else types
+    if not any(name not in JSON_TYPES or validator.is_type(value, name) for name in names):
+        yield ValidationError("type")
+
+
+JSON_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+_Lenient = extend(Draft202012Validator, {"type": _known_type})
 
 
 def _decoded(text: str) -> Any:
