@@ -86,7 +86,7 @@ class GoogleReply:
                 raise failure(self.model, f"the reply stopped for a reason that is not known here: {reason}")
         if feedback := chunk.get("promptFeedback"):
             self._block_reason = _why_blocked(feedback) or self._block_reason
-        if usage := chunk.get("usageMetadata"):
+        if (usage := chunk.get("usageMetadata")) is not None:
             self._count(usage)
 
     def _text(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
