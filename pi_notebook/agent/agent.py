@@ -461,6 +461,4 @@ class Agent:
 def _as_messages(prompt: Prompt, images: Sequence[ImageContent] = ()) -> list[Message]:
     if isinstance(prompt, str):
         return [UserMessage((TextContent(prompt), *images))]
-    if isinstance(prompt, Sequence):
-        return list(prompt)
-    return [prompt]
+    return list(prompt) if isinstance(prompt, Sequence) else [prompt]

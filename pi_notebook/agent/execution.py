@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -18,13 +17,12 @@ from ..ai.abort import AbortController, AbortSignal
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from ..errors import ToolError
 from . import tool as contract
+from ._watching import Emit, Updates, as_result, until_abort
 from .events import (
-    AgentEvent,
     MessageEnd,
     MessageStart,
     ToolExecutionEnd,
     ToolExecutionStart,
-    ToolExecutionUpdate,
 )
 from .hooks import (
     AfterToolCall,
@@ -40,8 +38,6 @@ from .hooks import (
 from .tool import ExecutionMode, Host, Tool, ToolContext, ToolResult
 
 T = TypeVar("T")
-Emit = Callable[[AgentEvent], Awaitable[None]]
-
 CANCEL_AFTER = 0.3
 """Seconds after an abort (or a tool's timeout) until an async tool is cancelled."""
 ABANDON_AFTER = 0.6
@@ -418,105 +414,6 @@ class ToolCalls:
         await self.emit(MessageEnd(message))
 
 
-class Updates:
-    """Partial results of one call on their way to the listeners: pushed from any thread, told in order."""
-
-    def __init__(self, call: ToolCall, emit: Emit) -> None:
-        self.call = call
-        self.emit = emit
-        self.waiting: deque[ToolResult] = deque()
-        self.open = True
-        self.loop = asyncio.get_running_loop()
-        self.telling: asyncio.Task[None] | None = None
-        self.scheduled = False
-
-    def push(self, partial: ToolResult) -> None:
-        """Tell `partial` soon. Dropped once the call has ended."""
-        if not self.open:
-            return
-        self.waiting.append(partial if isinstance(partial, ToolResult) else as_result(partial))
-        if not self.scheduled:
-            self.scheduled = True
-            try:
-                self.loop.call_soon_threadsafe(self._begin)
-            except RuntimeError:  # the loop is closed: an abandoned thread is still reporting
-                self.open = False
-
-    def _begin(self) -> None:
-        self.scheduled = False
-        if self.waiting and (self.telling is None or self.telling.done()):
-            self.telling = self.loop.create_task(self._tell())
-
-    async def _tell(self) -> None:
-        while self.waiting:
-            partial = self.waiting.popleft()
-            await self.emit(ToolExecutionUpdate(self.call.id, self.call.name, self.call.arguments, partial))
-
-    async def close(self) -> None:
-        """Take no more, and return when all that was taken has been told."""
-        self.open = False
-        if self.telling is not None:
-            await self.telling
-        if self.waiting:
-            await self._tell()
-
-
-async def until_abort(
-    task: asyncio.Future[T], signal: AbortSignal, *, cancel_after: float | None, abandon_after: float
-) -> T | None:
-    """The task's result or exception. After an abort it is cancelled after `cancel_after` seconds (None: never) and
-    left alone after `abandon_after`; then, and if it was cancelled, the answer is None."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def end(_: Any = None) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    def begin_to_end() -> None:
-        if cancel_after is not None:
-            timers.append(loop.call_later(cancel_after, task.cancel))
-        timers.append(loop.call_later(abandon_after, end))
-
-    def on_abort() -> None:
-        try:
-            loop.call_soon_threadsafe(begin_to_end)
-        except RuntimeError:
-            pass
-
-    timers: list[asyncio.TimerHandle] = []
-    task.add_done_callback(end)
-    forget = signal.on_abort(on_abort)
-    try:
-        await ended
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    finally:
-        forget()
-        for timer in timers:
-            timer.cancel()
-        if not task.done():
-            task.add_done_callback(_drop)
-    if not task.done() or task.cancelled():
-        return None
-    return task.result()
-
-
-def _drop(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # an abandoned call's error is nobody's: do not let asyncio log it
-
-
-def as_result(value: Any) -> ToolResult:
-    """What a tool's `execute` returned, as a result; any value is one."""
-    if isinstance(value, ToolResult):
-        return value
-    from .results import to_tool_result
-
-    return to_tool_result(value)
-
-
 def failure_from(error: Exception) -> ToolResult:
     """The error result for an exception: a `ToolError` speaks for itself, others get type and place."""
     if isinstance(error, ToolError):
@@ -529,37 +426,3 @@ def failure_from(error: Exception) -> ToolResult:
 def blocked(prepared: Prepared, reason: str, terminate: bool | None = None) -> Finalized:
     result = replace(ToolResult.failure(reason), terminate=terminate)
     return Finalized(prepared.call, result, prepared.args)
-
-
-async def run_tool_call(call: ToolCall, tools: Sequence[Tool], **options: Any) -> ToolResult:
-    """Take one call through all phases without a model; `options` are those of `ToolCalls` (hooks, approve, host).
-
-    Never raises for what the tool does: the result says so.
-    """
-    ended: list[ToolResult] = []
-
-    async def emit(event: AgentEvent) -> None:
-        if event.type == "tool_execution_end":
-            ended.append(event.result)
-
-    context = AgentContext(tools=list(tools))
-    signal = options.pop("signal", None) or AbortSignal()
-    message = AssistantMessage([call])
-    await ToolCalls(context, message, emit, signal, **options).run([call])
-    return ended[0]
-
-
-def call_tool(tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-    """`run_tool_call` for synchronous code: also from inside a running event loop, on a thread of its own there."""
-    coroutine = run_tool_call(ToolCall("call", tool.name, arguments), [tool], ask=False)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    return _run_on_thread(coroutine)
-
-
-def _run_on_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    from .workers import start_worker
-
-    return start_worker(lambda: asyncio.run(coroutine)).result()

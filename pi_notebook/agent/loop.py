@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..ai.messages import AssistantMessage, Message
 from ..ai.model import Context, Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..errors import AgentError
+from ._watching import Emit
 from .events import (
     AgentEnd,
     AgentStart,
@@ -17,7 +18,7 @@ from .events import (
     TurnEnd,
     TurnStart,
 )
-from .execution import TRUNCATED, Batch, Emit, ToolCalls
+from .execution import TRUNCATED, Batch, ToolCalls
 from .hooks import (
     AfterToolCall,
     AgentContext,

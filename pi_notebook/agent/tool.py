@@ -193,7 +193,7 @@ class Tool:
 
         Works inside a running event loop too. Never raises for what the tool does: see `ToolResult.is_error`.
         """
-        from .execution import call_tool
+        from .single_call import call_tool
 
         return call_tool(self, arguments)
 

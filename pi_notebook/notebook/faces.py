@@ -1,0 +1,190 @@
+"""How a run shows itself: a live card in a front end, text in a terminal, a growing transcript where nobody watches."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..agent.hooks import Decision, Question
+from ..agent.workers import outcome_of
+from ..ai.messages import now_ms
+from .bridge import Answerer, Bridge
+from .transcript import TextPrinter, render_html, render_markdown, render_text, visible
+from .view import RunView
+
+UNSEEN_AFTER = 5.0
+"""Seconds until a card that no front end has drawn is taken for one that nobody can see."""
+
+
+class Controls(Protocol):
+    """What a person can do to a run. Any thread."""
+
+    def stop(self) -> None: ...
+
+    def steer(self, text: str) -> None: ...
+
+    def answer(self, question: Question, decision: Decision) -> bool: ...
+
+
+class Face(Protocol):
+    """One way of showing a run."""
+
+    def start(self) -> None:
+        """Show it for the first time. On the cell's thread."""
+
+    def refresh(self) -> None:
+        """Show what has changed. On the agent's thread."""
+
+    async def ask(self, question: Question) -> Decision | None:
+        """Ask a person; None: the answer will come through `Controls.answer`."""
+
+    def finish(self) -> None:
+        """Leave the static transcript behind. On the cell's thread, after the last refresh."""
+
+
+def make_face(answerer: Answerer, shell: Any, bridge: Bridge, view: RunView, controls: Controls) -> Face:
+    """The face for whoever can answer."""
+    if answerer == "terminal":
+        return TerminalFace(bridge, view)
+    if answerer == "nobody":
+        return TranscriptFace(bridge, view)
+    return CardFace(bridge, view, controls)
+
+
+class TerminalFace:
+    """Plain text as it comes; questions by `input()`."""
+
+    def __init__(self, bridge: Bridge, view: RunView) -> None:
+        self._bridge = bridge
+        self._printer = TextPrinter(view, sys.stdout.write)
+
+    def start(self) -> None:
+        self.refresh()
+
+    def refresh(self) -> None:
+        self._printer.refresh()
+
+    async def ask(self, question: Question) -> Decision | None:
+        self.refresh()
+        return await ask_by_input(self._bridge, question)
+
+    def finish(self) -> None:
+        self._printer.refresh()
+
+
+class TranscriptFace:
+    """The static transcript, replaced as it grows, at most `1 / INTERVAL` times a second. Nobody can answer here."""
+
+    INTERVAL = 0.5
+
+    def __init__(self, bridge: Bridge, view: RunView) -> None:
+        self._bridge = bridge
+        self._view = view
+        self._id = f"pi-notebook-{now_ms()}-{id(view)}"
+        self._drawn = -1
+        self._at = 0.0
+
+    def start(self) -> None:
+        self._publish({"text/plain": render_text(self._view)}, update=False)
+
+    def refresh(self) -> None:
+        now = time.monotonic()
+        if self._view.version != self._drawn and now - self._at >= self.INTERVAL:
+            self._drawn, self._at = self._view.version, now
+            self._publish({"text/plain": render_text(self._view)})
+
+    async def ask(self, question: Question) -> Decision | None:
+        return None
+
+    def finish(self) -> None:
+        self._publish(static_bundle(self._view))
+
+    def _publish(self, data: dict[str, Any], update: bool = True) -> None:
+        self._bridge.publish(data, display_id=self._id, update=update)
+
+
+class CardFace:
+    """The live card. Where no front end draws it, or clicks cannot arrive, questions are asked by `input()`."""
+
+    def __init__(self, bridge: Bridge, view: RunView, controls: Controls) -> None:
+        from .card import Card
+        from .display import CardDisplay
+
+        self._bridge = bridge
+        self._card = Card(view, stop=controls.stop, answer=controls.answer, steer=controls.steer)
+        self._display = CardDisplay(self._card, view, bridge.publish)
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._display.show()
+        self._started = time.monotonic()
+
+    def refresh(self) -> None:
+        self._card.refresh()
+
+    async def ask(self, question: Question) -> Decision | None:
+        import asyncio
+
+        self._card.refresh()
+        if self._bridge.mode != "none":
+            while not self._card.view_count:
+                if time.monotonic() - self._started > UNSEEN_AFTER:
+                    break
+                await asyncio.sleep(0.05)
+            else:
+                return None
+        return await ask_by_input(self._bridge, question)
+
+    def finish(self) -> None:
+        self._display.finish(page_reloaded=self._bridge.page_reloaded)
+
+
+def static_bundle(view: RunView) -> dict[str, str]:
+    """The finished transcript for the saved file."""
+    return {
+        "text/html": render_html(view),
+        "text/markdown": render_markdown(view),
+        "text/plain": render_text(view),
+    }
+
+
+async def ask_by_input(bridge: Bridge, question: Question) -> Decision:
+    """Ask on the cell's thread by `input()`. No answer at all blocks."""
+    return await outcome_of(bridge.call(lambda: prompt_person(question)))
+
+
+def prompt_person(question: Question, read: Callable[[str], str] = input) -> Decision:
+    """Show exactly what would run and read the answer: y, n, a (always), or a reason to block."""
+    print(question_text(question), flush=True)
+    while True:
+        try:
+            words = read("Run it? [y]es, [n]o, [a]lways, or a reason to block: ").strip()
+        except EOFError:
+            return Decision("block", "Blocked: nobody could be asked.", by="nobody there")
+        answer = words.lower()
+        if answer in ("y", "yes"):
+            return Decision("approve")
+        if answer in ("n", "no"):
+            return Decision("block")
+        if answer in ("a", "always"):
+            return Decision("always")
+        if words:
+            return Decision("block", words)
+
+
+def question_text(question: Question) -> str:
+    """The question as plain text, control and direction characters made visible."""
+    lines = [
+        f"? {visible(question.tool.name)} wants to run" + (f" ({visible(question.reason)})" if question.reason else "")
+    ]
+    for name, value in question.arguments.items():
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+        body = visible(shown, keep_newlines=True).split("\n")
+        lines.append(f"    {visible(name)} = {body[0]}")
+        lines.extend(f"        {line}" for line in body[1:])
+    if question.error:
+        lines.append(f"    ({visible(question.error)})")
+    return "\n".join(lines)

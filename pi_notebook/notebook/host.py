@@ -1,0 +1,47 @@
+"""What surrounds tools in a notebook: the cell's own thread, the live variables, the call's row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..agent.tool import Host, ToolContext
+from ..agent.workers import outcome_of
+from .bridge import Bridge
+from .output import capture_in_row
+
+if TYPE_CHECKING:
+    from ..agent.output import Captured
+
+T = TypeVar("T")
+
+
+class NotebookHost(Host):
+    """Runs plain `def` tools on the cell's thread, one at a time, as if typed in the cell.
+
+    Args:
+        shell: The IPython shell whose namespace tools may name.
+        bridge: The pump of the running cell.
+        begun: Told the id of a tool call when its own code begins.
+    """
+
+    def __init__(self, shell: Any, bridge: Bridge, begun: Callable[[str], None]) -> None:
+        self._shell = shell
+        self._bridge = bridge
+        self._begun = begun
+
+    async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
+        def call() -> T:
+            self._begun(context.tool_call_id)
+            return function()
+
+        return await outcome_of(self._bridge.call(call))
+
+    def variables(self) -> Mapping[str, Any]:
+        namespace: dict[str, Any] = self._shell.user_ns
+        hidden: dict[str, Any] = getattr(self._shell, "user_ns_hidden", {})
+        return {name: value for name, value in namespace.items() if hidden.get(name, self) is not value}
+
+    def capture(self, context: ToolContext) -> AbstractContextManager[Captured]:
+        return capture_in_row(self._shell, context)

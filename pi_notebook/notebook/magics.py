@@ -1,0 +1,257 @@
+"""`%%agent` runs an agent in a cell; `%agent` is for commands."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Dict, Enum, Float, Integer, Unicode
+from traitlets import List as ListTrait
+
+from ..agent.tool import Tool
+from ..ai.model import THINKING_LEVELS, Model, StreamOptions
+from ..errors import PiNotebookError
+from .agent_thread import AgentThread
+from .approval import Rules
+from .cell_result import CellResult
+from .commands import COMMANDS, run_command
+from .conversation import CellTurn, Conversation, Rewound
+from .prompt import render_prompt
+from .run import CellRun, RunRequest
+from .toolset import choose_tools, notebook_tools
+
+DEFAULT_SYSTEM = (
+    "You are an agent inside a Jupyter notebook. Use the tools when they help; their results are real. "
+    "Answer in Markdown, briefly. If a call is blocked or fails, say so and do not pretend that it worked."
+)
+
+
+@magics_class
+class AgentMagics(Magics):
+    """The magics of one shell, and what lasts from cell to cell. Configure with `%config AgentMagics.model = ...`."""
+
+    model = Unicode("", help="Model of cells that name none: provider:model, or a variable that holds a Model.").tag(
+        config=True
+    )
+    tools = ListTrait(Unicode(), help="Tools of cells that name none; empty: all of this notebook.").tag(config=True)
+    approve = Enum(["ask", "all", "none"], "ask", help="What to do about calls that need approval.").tag(config=True)
+    approve_timeout = Float(0.0, help="Seconds that a question may stand; 0: for ever.").tag(config=True)
+    max_turns = Integer(25, help="Requests to the model in one run; 0: no limit.").tag(config=True)
+    max_cost = Float(0.0, help="US dollars for one run; 0: no limit.").tag(config=True)
+    thinking = Enum(list(THINKING_LEVELS), "off", help="How much the model thinks.").tag(config=True)
+    system = Unicode("", help="System prompt instead of the built-in one.").tag(config=True)
+    headers = Dict(help="More headers of every request; may hold secrets.").tag(config=True)
+
+    def __init__(self, shell: Any, **kwargs: Any) -> None:
+        super().__init__(shell, **kwargs)
+        self.conversations: dict[str, Conversation] = {}
+        self.session = ""
+        self.rules: Rules | None = None
+        self.always: set[Tool] = set()
+        self.last_run: CellRun | None = None
+        self._thread: AgentThread | None = None
+        self._running = False
+        self._ordinal: tuple[Any, int] = (None, 0)
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.conversations.setdefault(self.session, Conversation(self.session))
+
+    # ---- %%agent ---------------------------------------------------------------------------------
+
+    @no_var_expand
+    @magic_arguments("%%agent")
+    @argument("-m", "--model", help="provider:model, or a variable that holds a Model.")
+    @argument("--base-url", help="Address of the server, for providers that have none or another one.")
+    @argument("--api-key-env", metavar="NAME", help="Environment variable that holds the key.")
+    @argument("--tools", help="Exactly these tools, by comma; 'builtin' and 'notebook' name sets, 'none' none.")
+    @argument("--approve", choices=["ask", "all", "none"], help="ask (default), or all / none without asking.")
+    @argument("--approve-timeout", type=float, metavar="SECONDS", help="Block a question nobody answers in time.")
+    @argument("-o", "--out", metavar="NAME", help="Variable for the result, set in every case.")
+    @argument("--new", action="store_true", help="Start a new conversation with this cell.")
+    @argument("--session", metavar="NAME", help="Use the conversation of this name from now on.")
+    @argument("--max-turns", type=int, metavar="N", help="Requests to the model in this run (25).")
+    @argument("--max-cost", type=float, metavar="USD", help="Stop when the run has cost this much.")
+    @argument("--thinking", choices=list(THINKING_LEVELS), help="How much the model thinks.")
+    @argument("--tool-execution", choices=["parallel", "sequential"], default="parallel", help="Batches of calls.")
+    @argument("--system", help="System prompt of this run.")
+    @argument("--root", metavar="DIR", help="Folder that built-in file tools may not leave.")
+    @argument("--raw", action="store_true", help="Send the prompt as it is: insert no {variables}.")
+    @cell_magic("agent")
+    def agent_cell(self, line: str, cell: str) -> CellResult | None:
+        """Give the cell's text to an agent that can call this notebook's tools.
+
+        {name}, {name.attr} and {name[0]} insert live variables. A `;` at the end keeps the result out of Out.
+        """
+        arguments = self._parse(line)
+        text, silent = _split_silencer(cell)
+        if not text.strip():
+            raise UsageError("The cell is empty: write below %%agent what the agent should do.")
+        if arguments.out is not None and not arguments.out.isidentifier():
+            raise UsageError(f"--out {arguments.out!r} is no variable name.")
+        if self._running:
+            raise UsageError("An agent is running in this kernel already.")
+        try:
+            request, conversation = self._request(arguments, text)
+        except PiNotebookError as error:
+            raise UsageError(str(error)) from None
+        result = self._run(request, conversation, arguments.out)
+        return None if silent else result
+
+    def _parse(self, line: str) -> Any:
+        line = line.strip().removesuffix(";")
+        try:
+            return parse_argstring(self.agent_cell, line)
+        except ValueError as error:  # an unclosed quote
+            raise UsageError(f"%%agent {line}: {error}") from None
+        except SystemExit:
+            raise UsageError("See %%agent? for the options.") from None
+
+    def _request(self, arguments: Any, text: str) -> tuple[RunRequest, Conversation]:
+        namespace = self.shell.user_ns
+        model = self._model(arguments)
+        tools = choose_tools(arguments.tools or ",".join(self.tools), self.shell, arguments.root)
+        if arguments.session is not None:
+            self.session = arguments.session
+        if arguments.new:
+            self.conversation.reset()
+        conversation = self.conversation
+        from ..agent.results import to_content
+        from ..ai.messages import TextContent
+        from .prompt import RenderedPrompt
+
+        system = arguments.system if arguments.system is not None else self.system or DEFAULT_SYSTEM
+        if arguments.raw:
+            prompt = RenderedPrompt([TextContent(text)])
+        else:
+            prompt = render_prompt(text, namespace, to_content)
+            system = render_prompt(system, namespace, to_content).text
+        turn = CellTurn(self._cell_key(), text, execution_count=self.shell.execution_count)
+        warnings = _stale_warnings(conversation.begin(turn))
+        timeout = arguments.approve_timeout if arguments.approve_timeout is not None else self.approve_timeout
+        turns = arguments.max_turns if arguments.max_turns is not None else self.max_turns
+        cost = arguments.max_cost if arguments.max_cost is not None else self.max_cost
+        request = RunRequest(
+            model=model,
+            prompt=prompt,
+            tools=tools,
+            turn=turn,
+            system_prompt=system,
+            notice=_notice(model),
+            warnings=warnings,
+            approve=arguments.approve or self.approve,
+            approve_timeout=timeout or None,
+            rules=self.rules,
+            always=self.always,
+            max_turns=turns or None,
+            max_cost=cost or None,
+            thinking=arguments.thinking or self.thinking,
+            tool_execution=arguments.tool_execution,
+            options=StreamOptions(headers=dict(self.headers) or None),
+        )
+        return request, conversation
+
+    def _model(self, arguments: Any) -> Model:
+        from ..ai.providers import default_model, resolve_model
+
+        name = arguments.model or self.model
+        if not name and arguments.base_url:
+            raise UsageError("--base-url needs --model, for example -m openai-compatible:NAME.")
+        if not name:
+            return default_model()
+        value = self.shell.user_ns.get(name)
+        if isinstance(value, Model):
+            return value
+        if name.isidentifier() and name in self.shell.user_ns:
+            raise UsageError(f"--model {name}: that variable holds a {type(value).__name__}, not a Model.")
+        return resolve_model(name, base_url=arguments.base_url, api_key_env=arguments.api_key_env)
+
+    def _cell_key(self) -> tuple[str, int] | None:
+        """Which cell this is, across re-runs: its id in the front end, and how many agents ran in it before this."""
+        kernel = getattr(self.shell, "kernel", None)
+        parent = kernel.get_parent("shell") if kernel is not None and hasattr(kernel, "get_parent") else {}
+        cell_id = ((parent or {}).get("metadata") or {}).get("cellId")
+        if not cell_id:
+            return None
+        execution = ((parent.get("header") or {}).get("msg_id"), cell_id)
+        last, number = self._ordinal
+        self._ordinal = (execution, number + 1 if last == execution else 0)
+        return (str(cell_id), self._ordinal[1])
+
+    def _run(self, request: RunRequest, conversation: Conversation, out: str | None) -> CellResult:
+        run = CellRun(self.shell, conversation, request)
+        self.last_run = run
+        self._running = True
+        try:
+            self._thread = run.run(self._thread)
+        finally:
+            self._running = False
+            result = CellResult(run.result, run.view)
+            if out is not None:
+                self.shell.user_ns[out] = result
+        if run.error is not None:
+            raise run.error
+        return result
+
+    # ---- %agent ----------------------------------------------------------------------------------
+
+    @no_var_expand
+    @line_magic("agent")
+    def agent_line(self, line: str) -> Any:
+        """Commands about the agent: %agent tools, models, key, history, show, undo, reset, status, help."""
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise UsageError(f"%agent {line}: {error}") from None
+        name, *rest = words or ["help"]
+        if name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(
+                f"%agent {name}: no such command.{hint} There are {', '.join(COMMANDS)}. "
+                "To ask an agent something, write %%agent and the question below it."
+            )
+        try:
+            return run_command(name, rest, self)
+        except PiNotebookError as error:
+            raise UsageError(str(error)) from None
+
+    def available_tools(self) -> list[Tool]:
+        """The tools of cells that name none."""
+        if self.tools:
+            return choose_tools(",".join(self.tools), self.shell, None)
+        return notebook_tools(self.shell)
+
+    def close(self) -> None:
+        """Let the agent's thread end."""
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+
+
+def _split_silencer(cell: str) -> tuple[str, bool]:
+    """The prompt without a final `;`, and whether there was one."""
+    text = cell.rstrip()
+    return (text[:-1].rstrip(), True) if text.endswith(";") else (cell.strip("\n"), False)
+
+
+def _stale_warnings(rewound: Rewound | None) -> list[str]:
+    if rewound is None or not rewound.followed:
+        return []
+    cells = ", ".join(f"[{turn.execution_count}]" for turn in rewound.followed)
+    return [
+        f"This cell ran before: its turn is replaced, and the conversation goes on from here. "
+        f"Stale now: cells {cells}; run them again, or bring them back with %agent undo."
+    ]
+
+
+def _notice(model: Model) -> str:
+    if model.api != "practice":
+        return ""
+    from ..ai.apis.practice import notice
+
+    return notice()
