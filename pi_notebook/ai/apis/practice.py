@@ -26,9 +26,7 @@ from ._playback import ABORTED, Pace, describe_tool, estimated_usage, play, with
 from ._practice_arguments import Filled, Memory, fill
 from ._practice_words import Match, Step, ToolWords, steps, tokens
 
-__all__ = ["PRACTICE", "describe_tool", "notice", "stream"]
-
-PRACTICE = Model(id="practice", api="practice", input=("text",))
+__all__ = ["describe_tool", "notice", "stream"]
 
 WORD_DELAY = 0.008
 """Seconds between streamed pieces, so that a person sees the reply grow; `Model.compat["delay"]` sets another."""
