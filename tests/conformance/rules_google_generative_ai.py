@@ -2,9 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from .rules_wire import LONE_SURROGATE, sse_json
+
+
+def candidates(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for chunk in sse_json(data):
+        found = chunk.get("candidates") if isinstance(chunk, dict) else None
+        if found and isinstance(found[0], dict):
+            yield found[0]
+
+
+def calls(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        part["functionCall"]
+        for candidate in candidates(data)
+        for part in (candidate.get("content") or {}).get("parts") or ()
+        if isinstance(part.get("functionCall"), dict)
+    ]
+
+
+def is_cut_after_a_call(data: dict[str, Any]) -> bool:
+    """W1: a call, and a finish reason other than STOP."""
+    reasons = [candidate["finishReason"] for candidate in candidates(data) if candidate.get("finishReason")]
+    return bool(calls(data)) and bool(reasons) and reasons[-1] != "STOP"
+
+
+def says_why_it_failed(data: dict[str, Any]) -> bool:
+    """W2: an error object in the stream, or a prompt that was blocked."""
+    return any(
+        isinstance(chunk, dict) and (chunk.get("error") or (chunk.get("promptFeedback") or {}).get("blockReason"))
+        for chunk in sse_json(data)
+    )
+
+
+def sends_arguments_as_text(data: dict[str, Any]) -> bool:
+    """W3."""
+    return any(isinstance(call.get("args"), str) for call in calls(data))
+
+
+def sends_surrogates(data: dict[str, Any]) -> bool:
+    """W8."""
+    return bool(LONE_SURROGATE.search(json.dumps([call.get("args") for call in calls(data)], ensure_ascii=False)))
+
 
 Predicate = Callable[[dict[str, Any]], bool]
 REQUEST_RULES: list[tuple[str, Predicate]] = []
-STREAM_RULES: list[tuple[str, Predicate]] = []
+STREAM_RULES: list[tuple[str, Predicate]] = [
+    ("W1", is_cut_after_a_call),
+    ("W2", says_why_it_failed),
+    ("W3", sends_arguments_as_text),
+    ("W8", sends_surrogates),
+]

@@ -34,7 +34,6 @@ def _request(model: Model, context: Context, options: StreamOptions) -> WireRequ
         "accept": "application/json",
         "content-type": "application/json",
         "anthropic-version": "2023-06-01",
-        "anthropic-dangerous-direct-browser-access": "true",
     }
     if key:
         headers["x-api-key"] = key
