@@ -11,20 +11,20 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from .json_arguments import without_lone_surrogates
+from .json_arguments import without_lone_surrogates as clean
 from .messages import (
     AssistantContent,
     AssistantMessage,
     ImageContent,
     Message,
     TextContent,
-    ThinkingContent,
     ToolCall,
     ToolResultMessage,
     UserContent,
-    UserMessage,
 )
 from .model import Model
+
+__all__ = ["EncodedHistory", "clean", "handover", "is_same_model", "sendable_arguments"]
 
 USER_IMAGE_LEFT_OUT = "[Image left out: this model takes text only.]"
 TOOL_IMAGE_LEFT_OUT = "[Image of a tool result left out: this model takes text only.]"
@@ -48,36 +48,38 @@ def handover(
     calls: list[ToolCall] = []  # of the last reply, as they were, without result so far
     ids: dict[str, str] = {}
 
-    def close_calls() -> None:
-        for call in calls:
-            prepared.append(
-                ToolResultMessage(ids.get(call.id, call.id), call.name, (TextContent(NO_RESULT),), is_error=True)
-            )
-        calls.clear()
-
     for message in messages:
-        if isinstance(message, ToolResultMessage):
-            call = next((call for call in calls if call.id == message.tool_call_id), None)
+        if message.role == "tool_result":
+            call_id = message.tool_call_id
+            call = next((call for call in calls if call.id == call_id), None)
             if call is None:
                 continue
             calls.remove(call)
-            new_id = ids.get(message.tool_call_id, message.tool_call_id)
             content = message.content if takes_images else _without_images(message.content, TOOL_IMAGE_LEFT_OUT)
-            if content is not message.content or new_id != message.tool_call_id:
+            new_id = ids.get(call_id, call_id)
+            if content is not message.content or new_id != call_id:
                 message = replace(message, content=content, tool_call_id=new_id)
             prepared.append(message)
             continue
-        close_calls()
-        if isinstance(message, UserMessage):
+        if calls:
+            prepared += [_no_result(call, ids) for call in calls]
+            calls = []
+        if message.role == "user":
             if not takes_images and not isinstance(message.content, str):
                 message = replace(message, content=_without_images(message.content, USER_IMAGE_LEFT_OUT))
             prepared.append(message)
         elif message.stop_reason not in ("error", "aborted"):
             ids = {}
-            calls = list(message.tool_calls)
-            prepared.append(_reply_for(message, model, normalize_id, ids))
-    close_calls()
-    return prepared
+            calls = [block for block in message.content if block.type == "tool_call"]
+            if is_same_model(message, model):
+                prepared.append(_own_reply(message))
+            else:
+                prepared.append(_foreign_reply(message, normalize_id, ids))
+    return prepared + [_no_result(call, ids) for call in calls]
+
+
+def _no_result(call: ToolCall, ids: dict[str, str]) -> ToolResultMessage:
+    return ToolResultMessage(ids.get(call.id, call.id), call.name, (TextContent(NO_RESULT),), is_error=True)
 
 
 def _without_images(content: Sequence[UserContent], placeholder: str) -> Sequence[UserContent]:
@@ -98,48 +100,51 @@ def is_same_model(message: AssistantMessage, model: Model) -> bool:
     return message.provider == model.provider and message.api == model.api and message.model == model.id
 
 
-def _reply_for(
-    message: AssistantMessage,
-    model: Model,
-    normalize_id: Callable[[str], str] | None,
-    ids: dict[str, str],
+def _own_reply(message: AssistantMessage) -> AssistantMessage:
+    kept = [
+        block
+        for block in message.content
+        if block.type != "thinking" or block.redacted or block.thinking_signature or block.thinking.strip()
+    ]
+    return message if len(kept) == len(message.content) else replace(message, content=kept)
+
+
+def _foreign_reply(
+    message: AssistantMessage, normalize_id: Callable[[str], str] | None, ids: dict[str, str]
 ) -> AssistantMessage:
-    same = is_same_model(message, model)
     content: list[AssistantContent] = []
+    is_changed = False
     for block in message.content:
-        if isinstance(block, ThinkingContent):
-            is_empty = not block.thinking.strip()
-            if same and (block.redacted or block.thinking_signature or not is_empty):
-                content.append(block)
-            elif not same and not block.redacted and not is_empty:
-                content.append(TextContent(block.thinking))
-        elif same:
-            content.append(block)
-        elif isinstance(block, TextContent):
-            content.append(TextContent(block.text))
+        new: AssistantContent | None = block
+        if block.type == "text":
+            new = block if block.text_signature is None else TextContent(block.text)
+        elif block.type == "tool_call":
+            new_id = _foreign_id(block.id, normalize_id, ids)
+            if new_id != block.id or block.thought_signature is not None:
+                new = ToolCall(new_id, block.name, block.arguments)
         else:
-            content.append(_foreign_call(block, normalize_id, ids))
-    return message if same and len(content) == len(message.content) else replace(message, content=content)
+            new = None if block.redacted or not block.thinking.strip() else TextContent(block.thinking)
+        is_changed = is_changed or new is not block
+        if new is not None:
+            content.append(new)
+    return replace(message, content=content) if is_changed else message
 
 
-def _foreign_call(call: ToolCall, normalize_id: Callable[[str], str] | None, ids: dict[str, str]) -> ToolCall:
-    if call.id not in ids:
-        new_id = normalize_id(call.id) if normalize_id else call.id
+def _foreign_id(call_id: str, normalize_id: Callable[[str], str] | None, ids: dict[str, str]) -> str:
+    if normalize_id is None:
+        return call_id
+    if call_id not in ids:
+        new_id = normalize_id(call_id)
         if new_id in ids.values():  # two long ids cut to the same one
             new_id = f"{new_id[: -len(str(len(ids))) - 1]}_{len(ids)}"
-        ids[call.id] = new_id
-    return ToolCall(ids[call.id], call.name, call.arguments)
+        ids[call_id] = new_id
+    return ids[call_id]
 
 
 def sendable_arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call as the JSON object that every API wants, also where the model sent something else."""
     arguments = {} if call.arguments is None else call.arguments
     return arguments if isinstance(arguments, dict) else {"invalid_arguments": arguments}
-
-
-def clean(text: str) -> str:
-    """`text` as it may be sent: without lone surrogates, which UTF-8 does not know."""
-    return without_lone_surrogates(text)
 
 
 class EncodedHistory:
@@ -167,7 +172,7 @@ class EncodedHistory:
 
         Args:
             convert: `(segments, message before them or None)` -> their wire messages. Nothing else may decide them.
-            encode: One wire message -> JSON.
+            encode: A list of wire messages -> JSON, with no blank outside its brackets.
         """
         end = len(messages)
         while end > 0:
@@ -182,8 +187,8 @@ class EncodedHistory:
         start = len(known)
         if end > start:
             fresh = messages[start:end]
-            for item in convert(fresh, known[-1] if known else None):
-                self._encoded += encode(item)
+            if items := convert(fresh, known[-1] if known else None):
+                self._encoded += encode(items)[1:-1]
                 self._encoded += b","
             known.extend(fresh)
         return self._encoded, convert(messages[end:], known[-1] if known else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +22,7 @@ from ..transport import WireRequest, post_events
 logger = logging.getLogger(__name__)
 
 USER_AGENT = "pi-notebook"
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def find_key(model: Model, options: StreamOptions) -> tuple[str | None, str]:
@@ -31,10 +31,9 @@ def find_key(model: Model, options: StreamOptions) -> tuple[str | None, str]:
     Raises:
         ModelError: The provider needs a key and none is set; names the variable to set.
     """
-    if options.api_key:
-        return options.api_key, "the api_key given"
-    name = model.api_key_env or ""
-    return os.environ.get(name) or None, name
+    from ..providers import find_key as of_provider
+
+    return of_provider(model, options)
 
 
 class ReplyDecoder(Protocol):
@@ -86,14 +85,14 @@ async def stream_reply(
 def encode(value: Any) -> bytes:
     """Compact JSON in UTF-8."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return _to_json(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+        return _to_json(without_surrogates(value)).encode()
 
 
 def compact_json(value: Any) -> str:
     """Compact JSON as text, without lone surrogates."""
-    return without_lone_surrogates(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return without_lone_surrogates(_to_json(value))
 
 
 def without_surrogates(value: Any) -> Any:

@@ -65,30 +65,30 @@ def system_message(model: Model, context: Context) -> list[Json]:
 def convert(messages: Sequence[Message], model: Model, context: Context) -> list[Json]:
     """Whole segments of a transcript (see `handover`) as wire messages."""
     compat = compat_of(model)
-    bridge = compat["requires_assistant_after_tool_result"]
-    prepared = handover(messages, model, functools.partial(_call_id, model))
+    bridge = {"role": "assistant", "content": BRIDGE} if compat["requires_assistant_after_tool_result"] else None
     wire: list[Json] = []
+    images: list[Json] = []  # of the results just added
+    added: list[str] = []  # tools that these results brought
     after_results = False
-    position = 0
-    while position < len(prepared):
-        message = prepared[position]
-        position += 1
-        if isinstance(message, ToolResultMessage):
-            results = [message]
-            while position < len(prepared) and isinstance(following := prepared[position], ToolResultMessage):
-                results.append(following)
-                position += 1
-            after_results = _add_results(wire, results, model, context, compat)
+    for message in handover(messages, model, functools.partial(_call_id, model)):
+        if message.role == "tool_result":
+            wire.append(_result(message, images, compat))
+            added += message.added_tool_names
+            after_results = True
             continue
-        if isinstance(message, UserMessage):
+        if after_results:
+            after_results = not images  # images come in a user message, which needs its own bridge
+            wire += _behind_results(images, added, bridge, context, compat)
+            images, added = [], []
+        if message.role == "user":
             if bridge and after_results:
-                wire.append({"role": "assistant", "content": BRIDGE})
+                wire.append(bridge)
             if (content := _user_content(message)) is not None:
                 wire.append({"role": "user", "content": content})
         elif (reply := _assistant(message, model, compat)) is not None:
             wire.append(reply)
         after_results = False
-    return wire
+    return wire + _behind_results(images, added, bridge, context, compat)
 
 
 def _user_content(message: UserMessage) -> str | list[Json] | None:
@@ -107,10 +107,17 @@ def _image(block: ImageContent) -> Json:
 
 def _assistant(message: AssistantMessage, model: Model, compat: Json) -> Json | None:
     """One reply; None if nothing of it can be sent. Text goes as one string: some models copy a list's form."""
-    content = message.content
-    texts = [clean(b.text) for b in content if isinstance(b, TextContent) and b.text.strip()]
-    thoughts = [b for b in content if isinstance(b, ThinkingContent) and b.thinking.strip()]
-    calls = [b for b in content if isinstance(b, ToolCall)]
+    texts: list[str] = []
+    thoughts: list[ThinkingContent] = []
+    calls: list[ToolCall] = []
+    for block in message.content:
+        if block.type == "text":
+            if block.text.strip():
+                texts.append(clean(block.text))
+        elif block.type == "tool_call":
+            calls.append(block)
+        elif block.thinking.strip():
+            thoughts.append(block)
     wire: Json = {
         "role": "assistant",
         "content": "".join(texts) or ("" if compat["requires_assistant_after_tool_result"] else None),
@@ -124,7 +131,7 @@ def _assistant(message: AssistantMessage, model: Model, compat: Json) -> Json | 
         wire[field] = clean("\n".join(block.thinking for block in thoughts))
     if calls:
         wire["tool_calls"] = [_call(call) for call in calls]
-        if details := [d for d in map(_reasoning_detail, calls) if d is not None]:
+        if details := [_reasoning_detail(call) for call in calls if call.thought_signature]:
             wire["reasoning_details"] = details
     if compat["requires_reasoning_content_on_assistant_messages"] and model.reasoning:
         wire.setdefault("reasoning_content", "")
@@ -143,34 +150,35 @@ def _reasoning_detail(call: ToolCall) -> Any:
         return None
 
 
-def _add_results(
-    wire: list[Json], results: list[ToolResultMessage], model: Model, context: Context, compat: Json
-) -> bool:
-    """Append the results of one reply; their images follow in a user message. Whether the last one is a result."""
-    images: list[Json] = []
-    added: dict[str, None] = {}
-    for result in results:
-        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-        pictures = [_image(block) for block in result.content if isinstance(block, ImageContent)]
-        item = {
-            "role": "tool",
-            "content": clean(text) or (ONLY_IMAGES if pictures else NO_OUTPUT),
-            "tool_call_id": result.tool_call_id,
-        }
-        if compat["requires_tool_result_name"] and result.tool_name:
-            item["name"] = result.tool_name
-        wire.append(item)
-        images += pictures
-        added.update(dict.fromkeys(result.added_tool_names))
+def _result(result: ToolResultMessage, images: list[Json], compat: Json) -> Json:
+    """The message for one result; its images are appended to `images`, because it can hold text only."""
+    pictures = [_image(block) for block in result.content if block.type == "image"]
+    images += pictures
+    text = clean("\n".join([block.text for block in result.content if block.type == "text"]))
+    item = {
+        "role": "tool",
+        "content": text or (ONLY_IMAGES if pictures else NO_OUTPUT),
+        "tool_call_id": result.tool_call_id,
+    }
+    if compat["requires_tool_result_name"] and result.tool_name:
+        item["name"] = result.tool_name
+    return item
+
+
+def _behind_results(
+    images: list[Json], added: list[str], bridge: Json | None, context: Context, compat: Json
+) -> list[Json]:
+    """What follows the results of one reply: their images in a user message, and the tools that they brought."""
+    wire: list[Json] = []
     if images:
-        if compat["requires_assistant_after_tool_result"]:
-            wire.append({"role": "assistant", "content": BRIDGE})
+        if bridge:
+            wire.append(bridge)
         wire.append({"role": "user", "content": [{"type": "text", "text": IMAGES_FOLLOW}, *images]})
-    if compat["deferred_tools_mode"] == "kimi":
+    if added and compat["deferred_tools_mode"] == "kimi":
         by_name = {tool.name: tool for tool in context.tools}
-        if tools := [describe(by_name[name], compat) for name in added if name in by_name]:
+        if tools := [describe(by_name[name], compat) for name in dict.fromkeys(added) if name in by_name]:
             wire.append({"role": "system", "tools": tools})
-    return not images
+    return wire
 
 
 def _call_id(model: Model, call_id: str) -> str:

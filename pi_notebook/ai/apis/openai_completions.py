@@ -79,7 +79,6 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     settled, last = history.encode(
         context.messages, model, lambda messages, _: convert(messages, model, context), encode
     )
-    rest = encode(parameters(model, context, options))
     system = b"".join(encode(message) + b"," for message in system_message(model, context))
-    messages = b"".join((system, settled, *(encode(message) + b"," for message in last)))
-    return b"".join((b'{"messages":[', memoryview(messages)[: max(0, len(messages) - 1)], b"],", rest[1:]))
+    messages = b"".join((system, settled, encode(last)[1:-1])).removesuffix(b",")
+    return b"".join((b'{"messages":[', messages, b"],", encode(parameters(model, context, options))[1:]))
