@@ -8,6 +8,7 @@ wrong type or an unknown `type` is ignored.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -39,7 +40,10 @@ def plain_schema(schema: Any, *, for_pydantic: bool = False) -> dict[str, Any]:
     """
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(f"A tool's parameters must be a JSON Schema object, not {schema!r:.200}.")
-    return _Plain(schema, for_pydantic).document()
+    try:
+        return _Plain(schema, for_pydantic).document()
+    except RecursionError:
+        raise ToolDefinitionError("The tool's schema is nested too deeply.") from None
 
 
 class _Plain:
@@ -164,7 +168,9 @@ def pattern_test(pattern: str) -> Callable[[str], bool]:
     if test := _linear_test(pattern):
         return test
     try:
-        search = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern)).search
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about sets of characters that Python may read otherwise
+            search = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern)).search
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(str(error)) from None
     return lambda text: search(text) is not None

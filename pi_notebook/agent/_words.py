@@ -30,7 +30,7 @@ def shown(value: Any, limit: int = SHOWN) -> str:
     """A value as short JSON."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
-    except (ValueError, TypeError, RecursionError):
+    except Exception:  # no JSON, or an object of Python whose repr fails
         text = f"{type(value).__name__} that is no JSON"
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 

@@ -8,7 +8,6 @@ makes Python values of them. A valid call needs no jsonschema, whose import is s
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -80,8 +79,8 @@ class Validator:
             errors = [("root", "the value is too deeply nested for the recursive schema: send a simpler one")]
         except RecursionError:
             errors = [("root", "the value does not fit and is too deeply nested to say where: send a simpler one")]
-        except re.error as error:
-            errors = [("root", f"cannot be checked: the schema has a pattern that cannot be used ({error})")]
+        except Exception as error:  # an object of Python that cannot be shown or compared, among the arguments
+            errors = [("root", f"cannot be checked against the schema ({type(error).__name__})")]
         if errors:
             raise arguments_error(tool_name, errors, raw)
         return arguments
@@ -154,7 +153,7 @@ def arguments_error(tool_name: str, errors: Errors, received_arguments: Any) -> 
     lines = "\n".join(f"  - {path}: {text}" for path, text in errors)
     try:
         arguments = json.dumps(received_arguments, indent=2, ensure_ascii=False, default=repr)
-    except (ValueError, TypeError, RecursionError):
+    except Exception:  # no JSON, or an object of Python whose repr fails
         arguments = shown(received_arguments)
     if len(arguments) > _RECEIVED_LIMIT:
         arguments = f"{arguments[:_RECEIVED_LIMIT]}\n... (cut; {len(arguments)} characters in all)"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from .__main__ import main
 from .case import PARTS, PUBLIC_DATA, Case, difference, load_part, run_case
 
 CASES = [
@@ -34,3 +38,32 @@ def test_every_part_has_cases(part: str) -> None:
 )
 def test_difference_names_the_first_place(expected: object, actual: object, found: str | None) -> None:
     assert difference(expected, actual) == found
+
+
+def test_report_has_a_line_per_part_and_per_case_that_failed_or_has_a_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = {"type": "object", "properties": {"v": {"type": "number"}}, "required": ["v"]}
+    cases = [
+        {"id": "x-0", "schema": schema, "args": {"v": "5"}, "golden_0_84": {"ok": True, "value": {"v": 5}}},
+        {"id": "x-1", "schema": schema, "args": {"v": None}, "golden_0_84": {"ok": True, "value": {"v": 0}}},
+        {"id": "x-2", "schema": schema, "args": {"v": 6}, "golden_0_84": {"ok": True, "value": {"v": 7}}},
+    ]
+    (tmp_path / "validation").mkdir()
+    (tmp_path / "validation" / "x.json").write_text(json.dumps(cases), "utf-8")
+    assert main(["--data", str(tmp_path), "validation", "json"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "validation: 2 / 3 (1 by rule)",
+        "  FAILED x-2: value.v: expected 7, got 6",
+        "  RULE A1 x-1",
+        "json: 0 / 0 (0 by rule)",
+    ]
+    assert main(["--data", str(tmp_path), "json"]) == 0
+
+
+def test_unknown_part_and_missing_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["nothing"], ["--data", str(tmp_path / "none")]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+    assert "no part is called nothing" in capsys.readouterr().err
