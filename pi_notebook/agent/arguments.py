@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..ai.json_arguments import MAX_DEPTH, InvalidArgumentsError, call_arguments, is_deeper_than, parse_arguments
 from ..errors import ToolArgumentsError
-from ._coercion import Document, TooComplex, Work
-from ._formats import FORMATS, PYDANTIC_FORMATS
-from ._json_values import copy_json
-from ._schema import plain_schema
-from ._words import path_of, received, shown
+from ._json_schema.coercion import Document, TooComplex, Work
+from ._json_schema.formats import FORMATS, PYDANTIC_FORMATS
+from ._json_schema.plain import plain_schema
+from ._json_schema.values import copy_json
+from ._json_schema.words import path_of, received, shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from ._schema_errors import SchemaChecker
+    from ._json_schema.errors import SchemaChecker
 
 _RECEIVED_LIMIT = 4_000
 Errors = Sequence[tuple[str, str]]
@@ -51,7 +51,7 @@ class Validator:
 
     @cached_property
     def _checker(self) -> SchemaChecker:
-        from ._schema_errors import SchemaChecker
+        from ._json_schema.errors import SchemaChecker
 
         return SchemaChecker(self._plain, self._formats)
 

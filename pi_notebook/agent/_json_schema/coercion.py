@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ._fast_check import DECIDED_FAST, Test, tests_of
-from ._json_values import copy_json, has_type, number_text, parse_number
-from ._schema import pattern_test
+from .fast_check import DECIDED_FAST, Test, tests_of
+from .plain import pattern_test
+from .values import copy_json, has_type, number_text, parse_number
 
 _MISSING: Any = object()
 

@@ -111,7 +111,7 @@ def _is_iri(text: str) -> bool:
 
 
 def _is_regex(text: str) -> bool:
-    from ._schema import pattern_test
+    from .plain import pattern_test
 
     try:
         pattern_test(text)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..errors import ToolDefinitionError
+from ...errors import ToolDefinitionError
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _SCHEMA = ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains", "not")

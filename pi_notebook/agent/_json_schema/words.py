@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ._json_values import has_type
-from ._schema import TYPES
+from .plain import TYPES
+from .values import has_type
 
 SHOWN = 160  # characters of a value inside one line
 

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from ._coercion import Work
-from ._formats import EXAMPLES
-from ._json_values import is_multiple, text_length
-from ._schema import pattern_test
-from ._words import SHOWN, path_of, received, shown, wanted
+from .coercion import Work
+from .formats import EXAMPLES
+from .plain import pattern_test
+from .values import is_multiple, text_length
+from .words import SHOWN, path_of, received, shown, wanted
 
 MAX_ERRORS = 60
 _work: ContextVar[Work] = ContextVar("pi_notebook_validation_work")

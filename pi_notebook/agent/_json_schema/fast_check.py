@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._json_values import has_type, is_multiple, text_length, value_key
-from ._schema import pattern_test
+from .plain import pattern_test
+from .values import has_type, is_multiple, text_length, value_key
 
 if TYPE_CHECKING:
-    from ._coercion import Node, Work
+    from .coercion import Node, Work
 
 Test: TypeAlias = Callable[[Any, "Work"], bool]
 
