@@ -174,7 +174,8 @@ class Agent:
         stream: StreamFunction = stream,
     ) -> None:
         if not isinstance(model, Model):
-            from ..ai.providers import default_model, resolve_model
+            from ..ai.discovery import default_model
+            from ..ai.providers import resolve_model
 
             model = resolve_model(model) if model else default_model()
         self.state = AgentState(model, system_prompt, thinking_level, tools, messages)

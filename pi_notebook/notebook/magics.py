@@ -156,7 +156,8 @@ class AgentMagics(Magics):
         return request, conversation
 
     def _model(self, arguments: Any) -> Model:
-        from ..ai.providers import default_model, resolve_model
+        from ..ai.discovery import default_model
+        from ..ai.providers import resolve_model
 
         name = arguments.model or self.model
         if not name and arguments.base_url:
