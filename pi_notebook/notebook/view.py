@@ -284,9 +284,7 @@ class RunView:
             case ToolResultMessage():
                 row = self._find(message.tool_call_id, lambda row: not row.final)
                 if row:
-                    result = ToolResult(
-                        message.content, message.details, message.usage, is_error=message.is_error
-                    )
+                    result = ToolResult(message.content, message.details, message.usage, is_error=message.is_error)
                     self._end(row, result, message.duration_ms)
 
     def _tell_end_of(self, message: AssistantMessage) -> None:
@@ -332,9 +330,7 @@ class RunView:
                 row.arguments = event.args if event.args is not None else row.arguments
             self._end(row, event.result, event.duration_ms, event.is_error)
 
-    def _end(
-        self, row: Row, result: ToolResult, duration_ms: int | None, is_error: bool | None = None
-    ) -> None:
+    def _end(self, row: Row, result: ToolResult, duration_ms: int | None, is_error: bool | None = None) -> None:
         from .markup import table_of
 
         row.result = result

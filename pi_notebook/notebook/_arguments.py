@@ -1,0 +1,114 @@
+"""Arguments of a tool call as people read them: one line for a row, everything for a question, a diff for a change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..ai.json_arguments import without_lone_surrogates
+from ._style import part
+from .markup import code_html, visible, visible_html
+
+_INLINE_TOTAL = 90
+_INLINE_VALUE = 40
+_FOLDED = 20_000
+_WHOLE = 400_000
+
+
+def size_of(count: int, unit: str = "characters") -> str:
+    """`2.0 MB`, `34 KB` or `120 characters`."""
+    if count >= 1_000_000:
+        return f"{count / 1_000_000:.1f} MB"
+    return f"{count / 1_000:.0f} KB" if count >= 10_000 else f"{count:,} {unit}"
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """`value` as JSON text; what JSON cannot hold as its `repr`."""
+    try:
+        return without_lone_surrogates(json.dumps(value, ensure_ascii=False, indent=indent, default=repr))
+    except (TypeError, ValueError, RecursionError):
+        return without_lone_surrogates(repr(value))
+
+
+def arguments_line(arguments: Any) -> tuple[str, bool]:
+    """Plain text such as `table="sales", n=3`, and whether it holds everything."""
+    if not isinstance(arguments, dict):
+        text = arguments if isinstance(arguments, str) else as_json(arguments)
+        return _clip(text, _INLINE_TOTAL)
+    pieces, whole, left = [], True, _INLINE_TOTAL
+    for key, value in arguments.items():
+        name, name_whole = _clip(str(key), _INLINE_VALUE)
+        text, value_whole = _clip_value(
+            value, max(12, min(left, _INLINE_VALUE if len(arguments) > 1 else _INLINE_TOTAL))
+        )
+        piece = f"{name}={text}"
+        whole = whole and name_whole and value_whole
+        if pieces and len(piece) > left:
+            pieces.append("…")
+            return ", ".join(pieces), False
+        pieces.append(piece)
+        left -= len(piece) + 2
+    return ", ".join(pieces), whole
+
+
+def _clip_value(value: Any, limit: int) -> tuple[str, bool]:
+    if isinstance(value, str) and len(value) > limit:
+        return as_json(value[: limit - 1])[:-1] + "…", False
+    return _clip(as_json(value), limit)
+
+
+def _clip(text: str, limit: int) -> tuple[str, bool]:
+    text = text[: 4 * limit] if len(text) > 4 * limit else text
+    flat = " ".join(text.split("\n"))
+    clipped = flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    shown = visible(clipped)
+    return shown, shown == text
+
+
+def arguments_html(arguments: Any, *, whole: bool = False) -> str:
+    """One entry per argument, text as text, with hidden characters made visible_html.
+
+    `whole` (a question stands) shows all of it; the exception, arguments of more than 400 KB, says what is left out.
+    """
+    left = _WHOLE if whole else _FOLDED
+    if not isinstance(arguments, dict):
+        return f"<div{part('pre')}>{_cut_html(_value_text(arguments), left)}</div>"
+    pieces = []
+    for key, value in arguments.items():
+        text = _value_text(value)
+        pieces.append(
+            f"<div{part('arg')}><span{part('key')}>{visible_html(str(key)[:500])}</span>"
+            f'<div{part("pre")} dir="auto">{_cut_html(text, left)}</div></div>'
+        )
+        left = max(0, left - len(text))
+    return "".join(pieces) or f"<div{part('muted')}>no arguments</div>"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value if "\n" in value else as_json(value)
+    return as_json(value, indent=2 if isinstance(value, dict | list) and len(as_json(value)) > 60 else None)
+
+
+def _cut_html(text: str, left: int) -> str:
+    if len(text) <= left:
+        return visible_html(text)
+    rest = size_of(len(text) - left)
+    return f"{visible_html(text[:left])}<div{part('amber', 'small')}>{rest} more, not shown</div>"
+
+
+def change_html(before: Any, after: Any) -> str:
+    """What an edit changed, as a coloured diff; "" if nothing."""
+    text = change_text(before, after)
+    return f"<pre{part('pre')}>{code_html(text, 'diff')}</pre>" if text else ""
+
+
+def change_text(before: Any, after: Any) -> str:
+    """What an edit changed: a diff by lines of readable JSON, hidden characters named."""
+    import difflib
+
+    old, new = (
+        visible(as_json(value, indent=1)[:_FOLDED], keep_newlines=True).split("\n") for value in (before, after)
+    )
+    lines = list(difflib.unified_diff(old, new, n=0, lineterm=""))
+    return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
