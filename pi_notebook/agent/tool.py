@@ -140,6 +140,8 @@ class Tool:
                 f"not {self.constrained_sampling!r}."
             )
         self.label = self.label or self.name
+        if isinstance(self.parameters, Mapping):
+            self.validator  # noqa: B018 (refuses a schema that cannot be used here, where it is written)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -153,7 +155,10 @@ class Tool:
     def validator(self) -> Validator:
         from .arguments import compile_schema
 
-        return compile_schema(self.schema, for_pydantic=not isinstance(self.parameters, Mapping))
+        try:
+            return compile_schema(self.schema, for_pydantic=not isinstance(self.parameters, Mapping))
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(f"Tool {self.name!r} cannot be used. {error}") from None
 
     def check(self, raw: Any) -> dict[str, Any]:
         """Coerce and validate raw arguments; returns a new dict in JSON form.

@@ -15,6 +15,7 @@ from inline_snapshot import snapshot
 from pydantic import AfterValidator, BaseModel, TypeAdapter
 
 from pi_notebook.agent.arguments import compile_schema, validate_with_pydantic
+from pi_notebook.agent.tool import Tool, ToolResult
 from pi_notebook.errors import ToolArgumentsError, ToolDefinitionError
 
 
@@ -523,6 +524,14 @@ def test_a_schema_that_cannot_be_used_is_refused_where_the_tool_is_defined(schem
     with pytest.raises(ToolDefinitionError) as caught:
         compile_schema(schema)
     assert text in str(caught.value)
+
+
+def test_a_tool_with_such_a_schema_names_itself() -> None:
+    async def execute(*_: Any) -> ToolResult:
+        return ToolResult("")
+
+    with pytest.raises(ToolDefinitionError, match=r"^Tool 'look' cannot be used. The schema refers to '#/x' at"):
+        Tool("look", "", {"$ref": "#/x"}, execute)
 
 
 def test_older_drafts_are_understood() -> None:

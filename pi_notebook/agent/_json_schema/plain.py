@@ -43,7 +43,7 @@ def plain_schema(schema: Any, *, for_pydantic: bool = False) -> dict[str, Any]:
     try:
         return _Plain(schema, for_pydantic).document()
     except RecursionError:
-        raise ToolDefinitionError("The tool's schema is nested too deeply.") from None
+        raise ToolDefinitionError("The schema is nested too deeply.") from None
 
 
 class _Plain:
@@ -67,7 +67,7 @@ class _Plain:
             # jsonschema loses the path of what a bare `false` refuses.
             return schema or {"enum": []}
         if not isinstance(schema, Mapping):
-            raise ToolDefinitionError(f"The tool's schema has {schema!r:.100} at {_at(path)}, which is no schema.")
+            raise ToolDefinitionError(f"The schema has {schema!r:.100} at {_at(path)}, which is no schema.")
         plain: dict[str, Any] = {}
         schema = _modern(schema)
         for keyword, value in schema.items():
@@ -104,7 +104,7 @@ class _Plain:
     def find(self, reference: str, path: str) -> Any:
         if not reference.startswith("#"):
             raise ToolDefinitionError(
-                f"The tool's schema refers to {reference!r} at {_at(path)}. Only references inside the schema (#/...) "
+                f"The schema refers to {reference!r} at {_at(path)}. Only references inside the schema (#/...) "
                 f"are followed, nothing is fetched: put the definition under $defs."
             )
         target: Any = self.root
@@ -121,7 +121,7 @@ class _Plain:
                     break
         if target is None:
             raise ToolDefinitionError(
-                f"The tool's schema refers to {reference!r} at {_at(path)}, which is not there: define it."
+                f"The schema refers to {reference!r} at {_at(path)}, which is not there: define it."
             )
         return target
 
@@ -140,7 +140,7 @@ class _Plain:
                 target = int(schema["$ref"].rpartition("/")[2])
                 if target == number:
                     reference = next(key for key, value in self.numbers.items() if value == number)
-                    raise ToolDefinitionError(f"In the tool's schema {reference!r} refers to itself in a circle.")
+                    raise ToolDefinitionError(f"In the schema {reference!r} refers to itself in a circle.")
                 if target not in seen:
                     seen.add(target)
                     todo.append(self.definitions[str(target)])
@@ -150,7 +150,7 @@ class _Plain:
             pattern_test(pattern)
         except ValueError as error:
             raise ToolDefinitionError(
-                f"The tool's schema has a pattern at {_at(path)} that is no regular expression: {pattern!r} ({error})."
+                f"The schema has a pattern at {_at(path)} that is no regular expression: {pattern!r} ({error})."
             ) from None
 
 
