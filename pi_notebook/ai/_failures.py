@@ -37,7 +37,7 @@ def secrets_of(api_key: str | None, *headers: Mapping[str, str] | None) -> list[
     found = [api_key or ""]
     for mapping in headers:
         found += [value for name, value in (mapping or {}).items() if _SECRET_HEADER.search(name)]
-    return [word for value in found for word in value.split()]
+    return [word for value in found for word in value.split() if word not in ("Bearer", "Basic")]
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -63,11 +63,9 @@ def request_id_of(headers: Mapping[str, str]) -> str | None:
 def provider_text(body: str) -> str:
     """What an error body says: the message of its JSON in any of the usual places, else its text without markup."""
     try:
-        said = json.loads(body)
-    except ValueError:
-        said = None
-    if said is not None:
-        return _clip(describe_error(said))
+        return _clip(describe_error(json.loads(body)))
+    except (ValueError, RecursionError):
+        pass
     text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]+>", " ", body, flags=re.DOTALL | re.IGNORECASE)
     return _clip(" ".join(text.split()))
 
@@ -139,7 +137,9 @@ def failure(
 
 def http_advice(model: Model, status: int, key_name: str) -> str:
     """What a person can do about an HTTP status."""
-    key = f"the key in {key_name}" if key_name else "the API key"
+    key = f"the API key ({key_name})" if key_name else "the API key"
+    if status == 401 and not key_name:
+        return f"The server wants an API key and none was sent: {_how_to_give_a_key(model)}."
     if status == 401:
         return f"Check {key}: the server did not accept it."
     if status == 402:
@@ -153,3 +153,11 @@ def http_advice(model: Model, status: int, key_name: str) -> str:
     if status in (408, 409) or status >= 500:
         return "That is the server's trouble: try again later."
     return ""
+
+
+def _how_to_give_a_key(model: Model) -> str:
+    from .providers import provider_of
+
+    provider = provider_of(model)
+    name = model.api_key_env or next(iter(provider.key_names if provider else ()), "")
+    return f"set {name}" if name else "name the variable that holds it with --api-key-env"
