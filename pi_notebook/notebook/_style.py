@@ -57,6 +57,7 @@ PARTS = {
     "said": f"margin:4px 0;padding:1px 10px;border-left:3px solid {BLUE};overflow-wrap:anywhere",
     "mark": f"{_MONO};color:{RED};border:1px solid {RED};border-radius:3px;padding:0 2px;font-size:0.8em",
     "arg": "margin:2px 0",
+    "aside": "padding:4px 12px 0 12px",
     # Markdown
     "md-p": "margin:4px 0",
     "md-h": "font-size:1.1em;font-weight:600;margin:10px 0 4px 0",
@@ -149,6 +150,10 @@ _LIVE = """
 .pi-card .pi-thought{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;display:block}
 .pi-card .pi-fill{transition:width .12s linear}
 .pi-card .pi-body{width:100%}
+.pi-card .pi-rowbox:has(.pi-state.pi-blue){border-left-color:#3178d6}
+.pi-card .pi-rowbox:has(.pi-state.pi-green){border-left-color:#1f8f4e}
+.pi-card .pi-rowbox:has(.pi-state.pi-amber){border-left-color:#a8730f}
+.pi-card .pi-rowbox:has(.pi-state.pi-red){border-left-color:#dc4437}
 @media (prefers-reduced-motion:reduce){.pi-card .pi-fill{transition:none}}
 """
 

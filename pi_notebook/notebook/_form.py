@@ -1,0 +1,108 @@
+"""A form for the arguments of a call, made from the tool's JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+
+from ..errors import PiNotebookError
+from ._arguments import as_json
+from .markup import visible
+
+_LEFT_OUT = "not given"
+
+
+class FormError(PiNotebookError):
+    """A field holds what its type does not allow; the text names the field."""
+
+
+class Form:
+    """One field per property; what has no field of its own type is a text area with JSON.
+
+    An optional property that was not given stays left out as long as its field is empty.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], arguments: dict[str, Any]) -> None:
+        self._fields: dict[str, tuple[Any, Callable[[Any], Any]]] = {}
+        self._given = set(arguments)
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        for name in [*properties, *(key for key in arguments if key not in properties)]:
+            given = name in arguments
+            self._fields[name] = _field(name, properties.get(name), given, arguments.get(name))
+        self.widgets = [field for field, _ in self._fields.values()]
+
+    def read(self) -> dict[str, Any]:
+        """The arguments as the fields say.
+
+        Raises:
+            FormError: A field cannot be read.
+        """
+        arguments = {}
+        for name, (field, read) in self._fields.items():
+            if name not in self._given and field.value in ("", None):
+                continue
+            try:
+                arguments[name] = read(field.value)
+            except ValueError as error:
+                raise FormError(f"{visible(name)}: {error}") from None
+        return arguments
+
+
+def _field(name: str, schema: Any, given: bool, value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    schema = schema if isinstance(schema, Mapping) else {}
+    kind = schema.get("type")
+    label = {"description": visible(name[:60])}
+    hint = "" if given else _LEFT_OUT
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices and (value in choices or not given):
+        options = [(visible(str(choice)[:200]), choice) for choice in choices]
+        options = options if given else [(_LEFT_OUT, None), *options]
+        widget = ipywidgets.Dropdown(options=options, value=value if given else None, **label)
+        return _sized(widget), lambda chosen: chosen
+    if kind == "boolean" and isinstance(value, bool):
+        return _sized(ipywidgets.Checkbox(value=value, indent=False, **label)), bool
+    if kind == "string" and (isinstance(value, str) or not given):
+        text = value or ""
+        area = "\n" in text or len(text) > 80
+        widget = (ipywidgets.Textarea if area else ipywidgets.Text)(value=text, placeholder=hint, **label)
+        return _sized(widget, text), str
+    if kind in ("integer", "number") and (isinstance(value, int | float) or not given):
+        widget = ipywidgets.Text(value=as_json(value) if given else "", placeholder=hint, **label)
+        return _sized(widget), _whole_number if kind == "integer" else _number
+    text = as_json(value, indent=1) if given else ""
+    return _sized(ipywidgets.Textarea(value=text, placeholder=hint or "JSON", **label), text), _json
+
+
+def _sized(widget: Any, text: str = "") -> Any:
+    if isinstance(widget, ipywidgets.Textarea):
+        widget.rows = min(12, max(3, text.count("\n") + 1 + len(text) // 100))
+    widget.add_class("pi-field")
+    return widget
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError(f"{text.strip()!r} is no whole number") from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{text.strip()!r} is no number")
+    return value
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None

@@ -1,0 +1,141 @@
+"""A question to the person as widgets: everything that would run in sight, and the ways to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets
+
+from ..agent.hooks import Decision, Question
+from ..errors import ToolError
+from ._arguments import arguments_html
+from ._form import Form, FormError
+from ._style import part
+from .markup import visible_html
+
+Answer = Callable[[Question, Decision], bool]
+
+
+class QuestionBox:
+    """One open question. The first answer counts; later clicks do nothing.
+
+    Enter in the reason's box blocks with that reason; an empty box does nothing on Enter, so that a stray key cannot
+    decide. Nothing takes the focus by itself.
+    """
+
+    def __init__(self, question: Question, label: str, answer: Answer) -> None:
+        self.question = question
+        self._answer = answer
+        self._settled = False
+        self._form: Form | None = None
+        self._said = ipywidgets.HTML(_error_html(question.error))
+        self._approve = _button("Approve", "yes", "Run it with these arguments", lambda: self._decide("approve"))
+        self._block = _button("Block", "no", "Do not run it; the model is told", lambda: self._decide("block"))
+        self._edit = _button("Edit", "", "Change the arguments first", self._open_form)
+        self._always = _button(
+            "Always allow",
+            "",
+            "Run it, and every later call of this tool in this notebook",
+            lambda: self._decide("always"),
+        )
+        self._reason = ipywidgets.Text(placeholder="reason to block, for the model (Enter blocks)")
+        self._reason.on_msg(self._on_reason_message)
+        self._buttons = _row(self._approve, self._block, self._reason, self._edit, self._always)
+        self._fields = ipywidgets.VBox()
+        self.widget = ipywidgets.VBox(
+            [ipywidgets.HTML(_question_html(question, label)), self._said, self._buttons, self._fields]
+        )
+        self.widget.add_class("pi-ask")
+
+    @property
+    def hidden(self) -> bool:
+        return bool(self.widget.layout.display == "none")
+
+    def hide(self) -> None:
+        """Take it out of sight without moving the questions around it."""
+        self.widget.layout.display = "none"
+
+    def close(self) -> None:
+        for widget in _all_widgets(self.widget):
+            widget.close()
+
+    def _decide(self, kind: Any, arguments: dict[str, Any] | None = None) -> None:
+        if self._settled:
+            return
+        self._settled = True
+        for widget in _all_widgets(self.widget):
+            if hasattr(widget, "disabled"):
+                widget.disabled = True
+        reason = self._reason.value.strip() if kind == "block" else ""
+        if not self._answer(self.question, Decision(kind, reason, arguments)):
+            self._said.value = f"<div{part('small', 'muted')}>This question was settled before.</div>"
+
+    def _on_reason_message(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
+        if content.get("event") == "submit" and self._reason.value.strip():
+            self._decide("block")
+
+    def _open_form(self) -> None:
+        if self._settled or self._form is not None:
+            return
+        self._form = Form(self.question.tool.schema, self.question.arguments)
+        run = _button("Run edited", "yes", "Run it with the arguments as changed here", self._run_edited)
+        back = _button("Back", "", "Leave the arguments as they are", self._close_form)
+        self._fields.children = [*self._form.widgets, _row(run, back)]
+        self._buttons.layout.display = "none"
+
+    def _close_form(self) -> None:
+        if self._settled:
+            return
+        self._form = None
+        for child in self._fields.children:
+            for widget in _all_widgets(child):
+                widget.close()
+        self._fields.children = []
+        self._said.value = ""
+        self._buttons.layout.display = ""
+
+    def _run_edited(self) -> None:
+        assert self._form is not None
+        try:
+            arguments = self._form.read()
+            self.question.tool.check(arguments)
+        except (FormError, ToolError) as error:
+            self._said.value = _error_html(str(error))
+            return
+        self._said.value = ""
+        self._decide("edit", arguments)
+
+
+def _question_html(question: Question, label: str) -> str:
+    why = f" <span{part('muted')}>{visible_html(question.reason[:1_000])}</span>" if question.reason else ""
+    name = question.tool.name
+    named = f" <span{part('inline')}>{visible_html(name)}</span>" if name != label else ""
+    head = f"<span{part('amber')}>◆</span> <span{part('label')}>{visible_html(label[:200])}</span>{named} wants to run"
+    arguments = arguments_html(question.arguments, whole=True)
+    return f'<div role="alert">{head}{why}</div><div class="pi-askbox" tabindex="0">{arguments}</div>'
+
+
+def _error_html(text: str) -> str:
+    return f"<div{part('small', 'red', 'pre')}>{visible_html(text[:4_000])}</div>" if text else ""
+
+
+def _button(name: str, look: str, tooltip: str, act: Callable[[], None]) -> Any:
+    button = ipywidgets.Button(description=name, tooltip=tooltip)
+    if look:
+        button.add_class(f"pi-{look}")
+    button.on_click(lambda _: act())
+    return button
+
+
+def _row(*children: Any) -> Any:
+    row = ipywidgets.HBox(children)
+    row.add_class("pi-askrow")
+    return row
+
+
+def _all_widgets(widget: Any) -> Sequence[Any]:
+    found = [widget]
+    for child in getattr(widget, "children", ()):
+        found.extend(_all_widgets(child))
+    return found

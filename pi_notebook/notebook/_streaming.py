@@ -1,0 +1,98 @@
+"""Growing Markdown in chunks: what is finished is rendered once, only the open block again and again."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from .markup import parse_markdown, render_markdown
+
+CHUNK = 2_500
+"""Characters of source after which a chunk is full; the block that follows begins the next."""
+_LONG_FENCE = 2_500
+
+
+class StreamingMarkdown:
+    """Markdown that arrives in pieces, as a list of `chunks` of sanitised HTML.
+
+    All chunks but the last are final. A block is never moved from the chunk in which it was first seen, so nothing on
+    the page jumps. The cost of an update depends on the open block alone.
+    """
+
+    def __init__(self) -> None:
+        self.chunks: list[str] = [""]
+        self._env: dict[str, Any] = {}
+        self._held = ""
+        self._tail = ""  # source from the open block on
+        self._closed = ""  # HTML of the last chunk's finished blocks
+        self._closed_size = 0
+        self._continued = False  # the open block is the rest of a code block
+
+    def update(self, text: str, *, final: bool = False) -> None:
+        """Add `text`; with `final` nothing follows."""
+        text = self._held + text
+        # A carriage return may be half of a line end
+        self._held = "\r" if text.endswith("\r") and not final else ""
+        text = text.removesuffix("\r") if self._held else text
+        self._tail += text.replace("\r\n", "\n").replace("\r", "\n")
+        tokens = parse_markdown(self._tail, self._env)
+        groups = _top_level(tokens)
+        lines = self._tail.split("\n") if len(groups) > 1 else []
+        start = 0
+        for group, following in pairwise(groups):
+            end = following[0].map[0]
+            self._close(group, sum(len(line) + 1 for line in lines[start:end]))
+            start = end
+        if start:
+            self._tail = "\n".join(lines[start:])
+        last = groups[-1] if groups else []
+        if not final and len(last) == 1 and last[0].type == "fence" and len(last[0].content) > _LONG_FENCE:
+            last = self._cut_fence(last[0])
+        self.chunks[-1] = self._closed + (self._render(last) if last else "")
+
+    def _close(self, group: list[Any], size: int) -> None:
+        self._closed += self._render(group)
+        self._continued = False
+        self._closed_size += size
+        if self._closed_size >= CHUNK:
+            self._next_chunk()
+
+    def _next_chunk(self) -> None:
+        self.chunks[-1] = self._closed
+        self.chunks.append("")
+        self._closed, self._closed_size = "", 0
+
+    def _render(self, tokens: list[Any]) -> str:
+        return render_markdown(tokens, self._env, continued=self._continued)
+
+    def _cut_fence(self, token: Any) -> list[Any]:
+        """Finish the lines of a long open code block; what follows goes on as a block of the same language."""
+        if re.search(rf"^ {{0,3}}{re.escape(token.markup)}+\s*\Z", self._tail.rstrip("\n"), re.MULTILINE):
+            return [token]  # its closing line has come
+        end = token.content.rfind("\n", 0, len(token.content) - 1) + 1
+        if end == 0:
+            return [token]
+        rest = token.content[end:]
+        token.content = token.content[:end]
+        self._closed += self._render([token])
+        self._closed_size += end
+        if self._closed_size >= CHUNK:
+            self._next_chunk()
+        self._continued = True
+        self._tail = (
+            f"{token.markup}{token.info}\n{rest.removesuffix(chr(10)) if not self._tail.endswith(chr(10)) else rest}"
+        )
+        return _top_level(parse_markdown(self._tail, self._env))[-1]
+
+
+def _top_level(tokens: list[Any]) -> list[list[Any]]:
+    """The tokens of each top-level block."""
+    groups: list[list[Any]] = []
+    depth = 0
+    for token in tokens:
+        if depth == 0:
+            groups.append([])
+        groups[-1].append(token)
+        depth += token.nesting
+    return groups
