@@ -79,7 +79,7 @@ async def test_a_compressed_reply_is_read() -> None:
 
 async def test_a_web_page_is_no_reply() -> None:
     async with serving(replies(head(200, "text/html; charset=utf-8") + b"<html>hello</html>")) as server:
-        with pytest.raises(ProviderError, match="answered with a web page.*Check the base URL"):
+        with pytest.raises(ProviderError, match=r"answered with a web page.*Check the base URL"):
             await collect(server.base_url)
 
 
