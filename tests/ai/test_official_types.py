@@ -1,0 +1,311 @@
+"""Both sides of each wire come from someone else: the providers' own packages check what we send and make what we read.
+
+Requests: the body for every recorded context, against the request types, with no key that they do not know. Streams:
+events built from the packages' event types, served and read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections.abc
+import functools
+import json
+from collections.abc import AsyncIterator, Iterable
+from types import UnionType
+from typing import Any, Union
+
+import httpx
+import pytest
+import typing_extensions
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from pi_notebook.ai.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, UserMessage
+from pi_notebook.ai.model import Context, CostRates, Model, StreamOptions, adapter, stream
+from pi_notebook.ai.transport import Connection
+from tests.conformance import wire
+from tests.conformance.case import PUBLIC_DATA
+
+CASES = {case.name: case.data for case in wire.cases(PUBLIC_DATA / "wire" / "requests")}
+
+
+def recorded(api: str) -> list[str]:
+    return [name for name, data in CASES.items() if data["api"] == api]
+
+
+def body_of(name: str) -> dict[str, Any]:
+    data = CASES[name]
+    model = wire.model_from(data["model"], data["call"], data["options"], "server.test")
+    options = wire.options_from(data["options"])
+    body: dict[str, Any] = adapter(model.api).request_body(model, wire.context_from(data["context"]), options)
+    return json.loads(json.dumps(body))
+
+
+# What a package does not know, and who does: the API behind Claude models that still sample; servers that bend the
+# chat protocol (reasoning text, Anthropic's caching marks, switches for thinking, names on tool messages).
+KNOWN_ELSEWHERE = {
+    "anthropic-messages": {"temperature"},
+    "openai-completions": {"reasoning_content", "cache_control", "enable_thinking", "reasoning"},
+}
+
+
+def known_part(api: str, value: Any) -> Any:
+    """`value` without the keys that are known elsewhere only."""
+    if isinstance(value, list):
+        return [known_part(api, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    leave_out = KNOWN_ELSEWHERE[api] | ({"name"} if value.get("role") == "tool" else set())
+    return {key: known_part(api, item) for key, item in value.items() if key not in leave_out}
+
+
+CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+def check(kind: Any, value: Any) -> None:
+    """Validate against a typed dict, with no unknown key anywhere."""
+    TypeAdapter(list[exact(kind)], config=CONFIG).validate_python([value])  # type: ignore[misc]
+
+
+@functools.cache
+def exact(kind: Any) -> Any:
+    """`kind` with lists for iterables (which are read lazily), and without response types (which take any key)."""
+    if typing_extensions.is_typeddict(kind):
+        hints = typing_extensions.get_type_hints(kind)
+        needed = kind.__required_keys__
+        given = {
+            name: (typing_extensions.Required if name in needed else typing_extensions.NotRequired)[exact(hint)]
+            for name, hint in hints.items()
+        }
+        return typing_extensions.TypedDict(kind.__name__, given)
+    origin, inside = typing_extensions.get_origin(kind), typing_extensions.get_args(kind)
+    if origin is collections.abc.Iterable:
+        return list[exact(inside[0])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(exact(part) for part in inside if not is_response(part))]  # noqa: UP007
+    if origin in (list, dict):
+        return origin[tuple(exact(part) for part in inside)] if len(inside) > 1 else origin[exact(inside[0])]
+    return kind
+
+
+def is_response(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+@pytest.mark.parametrize("name", recorded("anthropic-messages"))
+def test_anthropic_takes_the_request(name: str) -> None:
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    check(MessageCreateParamsStreaming, known_part("anthropic-messages", body_of(name)))
+
+
+@pytest.mark.parametrize("name", recorded("google-generative-ai"))
+def test_google_takes_the_request(name: str) -> None:
+    from google.genai import types
+
+    body = body_of(name)
+    parts = {
+        "contents": list[types.Content],
+        "systemInstruction": types.Content,
+        "tools": list[types.Tool],
+        "toolConfig": types.ToolConfig,
+        "generationConfig": types.GenerationConfig,
+    }
+    assert body.keys() <= parts.keys()
+    for key, value in body.items():
+        TypeAdapter(parts[key]).validate_json(json.dumps(value), strict=False)
+
+
+@pytest.mark.parametrize("name", recorded("openai-completions"))
+def test_openai_takes_the_chat_request(name: str) -> None:
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    check(CompletionCreateParamsStreaming, known_part("openai-completions", body_of(name)))
+
+
+def test_the_check_notices_an_unknown_key() -> None:
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    body = body_of("anthropic-messages--roundtrip")
+    body["messages"][0]["content"] = [{"type": "text", "text": "x", "colour": "red"}]
+    with pytest.raises(ValidationError, match="colour"):
+        check(MessageCreateParamsStreaming, body)
+
+
+# Replies
+
+
+def reply_to(api: str, body: bytes, **model: Any) -> AssistantMessage:
+    """What the adapter makes of a reply with this body, sent in pieces of seven bytes."""
+    return asyncio.run(_reply_to(api, body, **model))
+
+
+async def _reply_to(api: str, body: bytes, **model: Any) -> AssistantMessage:
+
+    class Pieces(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for start in range(0, len(body), 7):
+                yield body[start : start + 7]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Pieces())
+
+    connection = Connection(httpx.MockTransport(answer))
+    options = StreamOptions(api_key="k" * 20, connection=connection)
+    asked = Model("m", api, "p", "http://server.test", cost=CostRates(1, 2, 0.1, 1.25), **model)
+    events = [event async for event in stream(asked, Context(messages=[UserMessage("hi")]), options)]
+    await connection.aclose()
+    last: Any = events[-1]
+    assert last.type == "done", last.message.error_message
+    message: AssistantMessage = last.message
+    return message
+
+
+def sse(events: Iterable[BaseModel], *, named: bool = False, end: str = "") -> bytes:
+    lines = []
+    for event in events:
+        data = event.model_dump_json(by_alias=True, exclude_none=True)
+        name = f"event: {json.loads(data)['type']}\n" if named else ""
+        lines.append(f"{name}data: {data}\n\n")
+    return ("".join(lines) + end).encode()
+
+
+def test_anthropic_reply_built_from_its_event_types() -> None:
+    from anthropic import types as t
+
+    usage = t.Usage(input_tokens=10, output_tokens=1, cache_read_input_tokens=4, cache_creation_input_tokens=2)
+    message = t.Message(
+        id="msg_1",
+        content=[],
+        model="m",
+        role="assistant",
+        type="message",
+        usage=usage,
+        stop_reason=None,
+        stop_sequence=None,
+    )
+
+    def delta(index: int, value: Any) -> BaseModel:
+        return t.RawContentBlockDeltaEvent(index=index, type="content_block_delta", delta=value)
+
+    def start(index: int, block: Any) -> BaseModel:
+        return t.RawContentBlockStartEvent(index=index, type="content_block_start", content_block=block)
+
+    def stop(index: int) -> BaseModel:
+        return t.RawContentBlockStopEvent(index=index, type="content_block_stop")
+
+    end = t.RawMessageDeltaEvent.model_validate(
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 30}}
+    )
+    body = sse(
+        [
+            t.RawMessageStartEvent(type="message_start", message=message),
+            start(0, t.ThinkingBlock(type="thinking", thinking="", signature="")),
+            delta(0, t.ThinkingDelta(type="thinking_delta", thinking="hm")),
+            delta(0, t.SignatureDelta(type="signature_delta", signature="SIG")),
+            stop(0),
+            start(1, t.RedactedThinkingBlock(type="redacted_thinking", data="b3BhcXVl")),
+            stop(1),
+            start(2, t.TextBlock(type="text", text="")),
+            delta(2, t.TextDelta(type="text_delta", text="Grüße \u2028 ")),
+            stop(2),
+            start(3, t.ToolUseBlock(type="tool_use", id="toolu_1", name="add", input={})),
+            delta(3, t.InputJSONDelta(type="input_json_delta", partial_json='{"a":')),
+            delta(3, t.InputJSONDelta(type="input_json_delta", partial_json=' 1, "b": "\\u00e9"}')),
+            stop(3),
+            end,
+            t.RawMessageStopEvent(type="message_stop"),
+        ],
+        named=True,
+    )
+    reply = reply_to("anthropic-messages", body)
+    assert reply.content == (
+        ThinkingContent("hm", "SIG"),
+        ThinkingContent("[Reasoning redacted]", "b3BhcXVl", redacted=True),
+        TextContent("Grüße \u2028 "),
+        ToolCall("toolu_1", "add", {"a": 1, "b": "é"}),
+    )
+    assert (reply.stop_reason, reply.response_id) == ("tool_use", "msg_1")
+    usage_read = reply.usage
+    assert (usage_read.input, usage_read.output, usage_read.cache_read, usage_read.cache_write) == (10, 30, 4, 2)
+    assert usage_read.cost is not None
+    assert usage_read.cost.total == pytest.approx((10 * 1 + 30 * 2 + 4 * 0.1 + 2 * 1.25) / 1e6)
+
+
+def test_gemini_reply_built_from_its_response_type() -> None:
+    from google.genai import types as t
+
+    def chunk(*parts: t.Part, finish: t.FinishReason | None = None, usage: Any = None) -> BaseModel:
+        content = t.Content(parts=list(parts), role="model")
+        candidate = t.Candidate(content=content, finish_reason=finish, index=0)
+        return t.GenerateContentResponse(candidates=[candidate], response_id="r1", usage_metadata=usage)
+
+    usage = t.GenerateContentResponseUsageMetadata(
+        prompt_token_count=10,
+        cached_content_token_count=4,
+        candidates_token_count=5,
+        thoughts_token_count=3,
+        total_token_count=18,
+    )
+    body = sse(
+        [
+            chunk(t.Part(text="hm", thought=True)),
+            chunk(t.Part(text="So: ", thought_signature=b"one")),
+            chunk(
+                t.Part(function_call=t.FunctionCall(name="add", args={"a": 1}, id="c1"), thought_signature=b"two"),
+                t.Part(function_call=t.FunctionCall(name="add", args={"a": 2}), thought_signature=b"three"),
+                finish=t.FinishReason.STOP,
+                usage=usage,
+            ),
+        ]
+    )
+    reply = reply_to("google-generative-ai", body)
+    first, second = reply.tool_calls
+    assert reply.content[:2] == (ThinkingContent("hm"), TextContent("So: ", "b25l"))
+    assert first == ToolCall("c1", "add", {"a": 1}, "dHdv")
+    assert (second.name, second.arguments, second.thought_signature) == ("add", {"a": 2}, "dGhyZWU=")
+    assert second.id not in ("", "c1")
+    assert (reply.stop_reason, reply.response_id) == ("tool_use", "r1")
+    assert (reply.usage.input, reply.usage.cache_read, reply.usage.output, reply.usage.reasoning) == (6, 4, 8, 3)
+
+
+def test_openai_chat_reply_built_from_its_chunk_type() -> None:
+    from openai.types.chat import ChatCompletionChunk
+
+    def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> BaseModel:
+        choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+        data = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk", "choices": choices}
+        return ChatCompletionChunk.model_validate({**data, **more})
+
+    def piece(index: int, arguments: str, **more: Any) -> dict[str, Any]:
+        return {
+            "tool_calls": [{"index": index, "function": {"arguments": arguments, **more.pop("function", {})}, **more}]
+        }
+
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+    body = sse(
+        [
+            chunk({"role": "assistant", "content": ""}),
+            chunk({"content": "So: "}),
+            chunk(piece(0, "", id="call_1", type="function", function={"name": "add"})),
+            chunk(piece(0, '{"a":')),
+            chunk(piece(0, " 1}")),
+            chunk(piece(1, '{"a": 2}', id="call_2", type="function", function={"name": "add"})),
+            chunk({}, "tool_calls"),
+            chunk(usage=usage),
+        ],
+        end="data: [DONE]\n\n",
+    )
+    reply = reply_to("openai-completions", body)
+    assert reply.content == (
+        TextContent("So: "),
+        ToolCall("call_1", "add", {"a": 1}),
+        ToolCall("call_2", "add", {"a": 2}),
+    )
+    assert (reply.stop_reason, reply.response_id) == ("tool_use", "c1")
+    assert (reply.usage.input, reply.usage.cache_read, reply.usage.output, reply.usage.reasoning) == (6, 4, 5, 3)
