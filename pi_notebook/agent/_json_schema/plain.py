@@ -72,7 +72,7 @@ class _Plain:
         schema = _modern(schema)
         for keyword, value in schema.items():
             here = f"{path}/{keyword}"
-            if keyword in _SCHEMAS:
+            if keyword in _SCHEMAS and value is not None:
                 plain[keyword] = self.convert(value, here)
                 if keyword in _KEEP_FALSE and value is False:
                     plain[keyword] = False

@@ -47,8 +47,10 @@ def wanted(schema: Any) -> str:
     """What a schema asks for, in a few words."""
     if not isinstance(schema, dict):
         return "a value"
+    if schema.get("enum") == []:
+        return "nothing here"
     if "enum" in schema:
-        return f"one of {', '.join(shown(choice, 60) for choice in schema['enum'])[: 3 * SHOWN]}"
+        return f"one of {', '.join(shown(choice, 60) for choice in schema['enum'])[: 6 * SHOWN]}"
     if "const" in schema:
         return shown(schema["const"])
     types = schema.get("type")
