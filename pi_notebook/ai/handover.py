@@ -165,13 +165,13 @@ class EncodedHistory:
         self,
         messages: Sequence[Message],
         model: Model,
-        convert: Callable[[Sequence[Message]], list[Any]],
+        convert: Callable[[Sequence[Message], Message | None], list[Any]],
         encode: Callable[[Any], bytes],
     ) -> tuple[bytearray, list[Any]]:
         """All segments but the last as JSON items with a comma after each, and the last one converted.
 
         Args:
-            convert: Segments -> their wire messages, decided by the segments and the model alone.
+            convert: `(segments, message before them or None)` -> their wire messages. Nothing else may decide them.
             encode: A list of wire messages -> JSON, with no blank outside its brackets.
         """
         end = len(messages)
@@ -187,8 +187,8 @@ class EncodedHistory:
         start = len(known)
         if end > start:
             fresh = messages[start:end]
-            if items := convert(fresh):
+            if items := convert(fresh, known[-1] if known else None):
                 self._encoded += encode(items)[1:-1]
                 self._encoded += b","
             known.extend(fresh)
-        return self._encoded, convert(messages[end:])
+        return self._encoded, convert(messages[end:], known[-1] if known else None)

@@ -47,7 +47,7 @@ def encoded_body(model: Model, context: Context, options: StreamOptions, histori
     request = _Request(model, context, options)
     key = ("anthropic-messages", request.deferred_names)
     history: EncodedHistory = histories.setdefault(key, EncodedHistory())
-    settled, last = history.encode(context.messages, model, lambda messages: request.wire_messages(messages), encode)
+    settled, last = history.encode(context.messages, model, lambda messages, _: request.wire_messages(messages), encode)
     if not last:  # the mark goes to a message that is encoded already
         return encode(request_body(model, context, options))
     _mark(last, request.cache_control)

@@ -54,7 +54,7 @@ def request_body(model: Model, context: Context, options: StreamOptions) -> Part
 def encoded_body(model: Model, context: Context, options: StreamOptions, histories: dict[Any, Any]) -> bytes:
     """`request_body` as JSON; what was encoded for earlier requests is kept in `histories` and not encoded again."""
     history: EncodedHistory = histories.setdefault("google-generative-ai", EncodedHistory())
-    settled, last = history.encode(context.messages, model, lambda messages: _contents(messages, model), encode)
+    settled, last = history.encode(context.messages, model, lambda messages, _: _contents(messages, model), encode)
     rest = encode(_rest(model, context, options))
     if not last:
         settled = settled[:-1]  # its last comma

@@ -77,7 +77,7 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     if history is None:
         history = connection.encoded["openai-completions"] = EncodedHistory()
     settled, last = history.encode(
-        context.messages, model, lambda messages: convert(messages, model, context), encode
+        context.messages, model, lambda messages, _: convert(messages, model, context), encode
     )
     system = b"".join(encode(message) + b"," for message in system_message(model, context))
     messages = b"".join((system, settled, encode(last)[1:-1])).removesuffix(b",")
