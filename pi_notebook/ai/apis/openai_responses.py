@@ -65,21 +65,21 @@ class _History:
     """The encoded transcript, and how many messages the settled part of it holds."""
 
     def __init__(self) -> None:
-        self.encoded = EncodedHistory()
-        self.settled: tuple[Message, int] | None = None
+        self._encoded = EncodedHistory()
+        self._position = 0
 
     def input(self, model: Model, context: Context) -> bytes:
         """The input as JSON items with a comma after each."""
         messages = context.messages
 
-        def items(segments: Sequence[Message], before: Message | None) -> list[Any]:
-            position = self.settled[1] if self.settled and self.settled[0] is before else 0
-            converted, position = convert(segments, model, context, position)
+        def items(segments: Sequence[Message]) -> list[Any]:
+            is_first = not segments or segments[0] is messages[0]
+            converted, position = convert(segments, model, context, 0 if is_first else self._position)
             if segments and segments[-1] is not messages[-1]:
-                self.settled = (segments[-1], position)
+                self._position = position
             return converted
 
-        settled, last = self.encoded.encode(messages, model, items, encode)
+        settled, last = self._encoded.encode(messages, model, items, encode)
         return bytes(settled) + b"".join(encode(item) + b"," for item in last)
 
 
