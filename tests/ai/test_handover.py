@@ -168,7 +168,7 @@ class Counting:
 
     def __call__(self, messages: Sequence[Message], before: Message | None = None) -> list[Any]:
         self.converted += len(messages)
-        return [[m.role, repr(m)] for m in handover(messages, MODEL)]
+        return [[m.role, str(m.content)] for m in handover(messages, MODEL)]
 
 
 def encode(value: Any) -> bytes:
