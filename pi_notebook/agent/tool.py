@@ -140,7 +140,7 @@ class Tool:
                 f"not {self.constrained_sampling!r}."
             )
         self.label = self.label or self.name
-        if isinstance(self.parameters, Mapping):
+        if isinstance(vars(self).get("parameters"), Mapping):  # a FunctionTool compiles its own, when it can
             self.validator  # noqa: B018 (refuses a schema that cannot be used here, where it is written)
 
     @cached_property
