@@ -72,7 +72,7 @@ class _History:
         """The input as JSON items with a comma after each."""
         messages = context.messages
 
-        def items(segments: Sequence[Message]) -> list[Any]:
+        def items(segments: Sequence[Message], _: Message | None = None) -> list[Any]:
             is_first = not segments or segments[0] is messages[0]
             converted, position = convert(segments, model, context, 0 if is_first else self._position)
             if segments and segments[-1] is not messages[-1]:
