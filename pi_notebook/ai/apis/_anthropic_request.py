@@ -45,8 +45,10 @@ def request_body(model: Model, context: Context, options: StreamOptions) -> Bloc
 def encoded_body(model: Model, context: Context, options: StreamOptions, histories: dict[Any, Any]) -> bytes:
     """`request_body` as JSON; what was encoded for earlier requests is kept in `histories` and not encoded again."""
     request = _Request(model, context, options)
-    key = ("anthropic-messages", request.deferred_names)
-    history: EncodedHistory = histories.setdefault(key, EncodedHistory())
+    names, history = histories.get("anthropic-messages", (None, None))
+    if history is None or names != request.deferred_names:  # which decide how results are written
+        history = EncodedHistory()
+        histories["anthropic-messages"] = (request.deferred_names, history)
     settled, last = history.encode(context.messages, model, lambda messages, _: request.wire_messages(messages), encode)
     if not last:  # the mark goes to a message that is encoded already
         return encode(request_body(model, context, options))
