@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..agent.result import RunResult
-from .faces import static_bundle
 from .transcript import render_text
 from .view import RunView
 
@@ -31,7 +30,9 @@ class CellResult(RunResult):
         """Print the transcript again."""
         from IPython.display import display
 
-        display(static_bundle(self._view), raw=True)
+        from .display import static_bundle
+
+        display(dict(static_bundle(self._view)), raw=True)
 
     def __repr__(self) -> str:
         return render_text(self._view)

@@ -35,21 +35,20 @@ def _no_words(name: str, words: list[str]) -> None:
 def tools(words: list[str], magics: AgentMagics) -> Listing:
     """The tools that %%agent offers: name, signature, how they run, whether they ask, where defined."""
     _no_words("tools", words)
-    from ..agent.registry import registry
-
     rows = [
-        [
-            tool.name,
-            getattr(tool, "signature_text", ""),
-            tool.execution_mode or "",
-            _approval(tool),
-            registry.defined_in(tool),
-        ]
+        [tool.name, str(getattr(tool, "signature", "")), tool.execution_mode or "", _approval(tool), _defined_in(tool)]
         for tool in magics.available_tools()
     ]
     return Listing(
         ["tool", "signature", "mode", "approval", "defined in"], rows, "No tools yet: decorate one with @tool."
     )
+
+
+def _defined_in(tool: Any) -> str:
+    from ..agent._tracebacks import source_name
+
+    file, line = getattr(tool, "defined_at", ("", 0))
+    return f"{source_name(file)}, line {line}" if file else "built in"
 
 
 def _approval(tool: Any) -> str:
@@ -110,9 +109,9 @@ def show(words: list[str], magics: AgentMagics) -> None:
         raise UsageError("%agent show: no agent has run in this kernel yet.")
     from IPython.display import display
 
-    from .faces import static_bundle
+    from .display import static_bundle
 
-    display(static_bundle(magics.last_run.view), raw=True)
+    display(dict(static_bundle(magics.last_run.view)), raw=True)
 
 
 @_command

@@ -12,7 +12,7 @@ from ..agent.hooks import Decision, Question
 from ..agent.workers import outcome_of
 from ..ai.messages import now_ms
 from .bridge import Answerer, Bridge
-from .transcript import TextPrinter, render_html, render_markdown, render_text, visible
+from .transcript import TextPrinter, render_text, visible
 from .view import RunView
 
 UNSEEN_AFTER = 5.0
@@ -59,7 +59,7 @@ class TerminalFace:
 
     def __init__(self, bridge: Bridge, view: RunView) -> None:
         self._bridge = bridge
-        self._printer = TextPrinter(view, sys.stdout.write)
+        self._printer = TextPrinter(view, sys.stdout.write, color=sys.stdout.isatty())
 
     def start(self) -> None:
         self.refresh()
@@ -100,7 +100,9 @@ class TranscriptFace:
         return None
 
     def finish(self) -> None:
-        self._publish(static_bundle(self._view))
+        from .display import static_bundle
+
+        self._publish(dict(static_bundle(self._view)))
 
     def _publish(self, data: dict[str, Any], update: bool = True) -> None:
         self._bridge.publish(data, display_id=self._id, update=update)
@@ -140,15 +142,6 @@ class CardFace:
 
     def finish(self) -> None:
         self._display.finish(page_reloaded=self._bridge.page_reloaded)
-
-
-def static_bundle(view: RunView) -> dict[str, str]:
-    """The finished transcript for the saved file."""
-    return {
-        "text/html": render_html(view),
-        "text/markdown": render_markdown(view),
-        "text/plain": render_text(view),
-    }
 
 
 async def ask_by_input(bridge: Bridge, question: Question) -> Decision:

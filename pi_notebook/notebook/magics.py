@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 from typing import Any
 
@@ -22,12 +23,16 @@ from .commands import COMMANDS, run_command
 from .conversation import CellTurn, Conversation, Rewound
 from .prompt import render_prompt
 from .run import CellRun, RunRequest
-from .toolset import choose_tools, notebook_tools
+from .toolset import choose_tools
 
 DEFAULT_SYSTEM = (
     "You are an agent inside a Jupyter notebook. Use the tools when they help; their results are real. "
     "Answer in Markdown, briefly. If a call is blocked or fails, say so and do not pretend that it worked."
 )
+
+
+MODEL_VARIABLE = "PI_NOTEBOOK_MODEL"
+"""Environment variable that names the model of cells that name none, where nothing else is configured."""
 
 
 @magics_class
@@ -159,7 +164,7 @@ class AgentMagics(Magics):
         from ..ai.discovery import default_model
         from ..ai.providers import resolve_model
 
-        name = arguments.model or self.model
+        name = arguments.model or self.model or os.environ.get(MODEL_VARIABLE, "")
         if not name and arguments.base_url:
             raise UsageError("--base-url needs --model, for example -m openai-compatible:NAME.")
         if not name:
@@ -223,9 +228,7 @@ class AgentMagics(Magics):
 
     def available_tools(self) -> list[Tool]:
         """The tools of cells that name none."""
-        if self.tools:
-            return choose_tools(",".join(self.tools), self.shell, None)
-        return notebook_tools(self.shell)
+        return choose_tools(",".join(self.tools), self.shell, None)
 
     def close(self) -> None:
         """Let the agent's thread end."""

@@ -47,7 +47,7 @@ def test_run_inside_a_running_loop_says_what_to_use() -> None:
     async def inside() -> None:
         Agent(model=scripted("x")).run("go")
 
-    with pytest.raises(AgentError, match="use `await agent.prompt"):
+    with pytest.raises(AgentError, match=r"use `await agent\.prompt"):
         asyncio.run(inside())
 
 
@@ -93,7 +93,8 @@ def test_a_second_prompt_while_one_runs_is_refused_and_loses_nothing() -> None:
     agent.subscribe(listener)
     agent.run("go")
     assert errors == [
-        "Cannot prompt: a run is going on. Use steer() or follow_up() to add to it, abort() to end it, or wait_for_idle()."
+        "Cannot prompt: a run is going on. "
+        "Use steer() or follow_up() to add to it, abort() to end it, or wait_for_idle()."
     ]
     assert roles(agent) == ["user", "assistant"]
 
@@ -218,9 +219,7 @@ def test_updates_after_the_end_are_dropped() -> None:
 
 def test_prepare_next_turn_changes_model_and_tools_for_the_next_request() -> None:
     other = scripted("from the other model", name="other")
-    agent = Agent(
-        model=scripted([call("a")]), tools=[make("a")], prepare_next_turn=lambda turn: NextTurn(model=other)
-    )
+    agent = Agent(model=scripted([call("a")]), tools=[make("a")], prepare_next_turn=lambda turn: NextTurn(model=other))
     assert agent.run("go").text == "from the other model"
 
 

@@ -70,9 +70,7 @@ def test_l2_a_listener_that_raises_is_logged_and_the_run_and_other_listeners_go_
     assert all(record.exc_info and "listener broke" in str(record.exc_info[1]) for record in caplog.records)
 
 
-@pytest.mark.parametrize(
-    ("returned", "text"), [(None, ""), ("bare", "bare"), (42, "42"), ({"a": [1]}, '{"a": [1]}')]
-)
+@pytest.mark.parametrize(("returned", "text"), [(None, ""), ("bare", "bare"), (42, "42"), ({"a": [1]}, '{"a": [1]}')])
 def test_l3_any_return_value_becomes_a_result(returned: Any, text: str) -> None:
     agent = Agent(model=scripted([call("a")], "done"), tools=[make("a", lambda _: returned)])
     result = asyncio.run(agent.prompt("go"))
@@ -96,7 +94,8 @@ def test_l4_reset_during_a_run_is_refused() -> None:
     agent.subscribe(listener)
     asyncio.run(agent.prompt("go"))
     assert refused == [
-        "Cannot reset: a run is going on. Use steer() or follow_up() to add to it, abort() to end it, or wait_for_idle()."
+        "Cannot reset: a run is going on. "
+        "Use steer() or follow_up() to add to it, abort() to end it, or wait_for_idle()."
     ]
     assert [m.role for m in agent.state.messages] == ["user", "assistant"]
 
