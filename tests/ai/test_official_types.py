@@ -29,7 +29,7 @@ CASES = {case.name: case.data for case in wire.cases(PUBLIC_DATA / "wire" / "req
 
 
 def recorded(api: str) -> list[str]:
-    return [name for name, data in CASES.items() if data["api"] == api]
+    return [name for name, data in CASES.items() if data["api"] == api and "no_request" not in data]
 
 
 def body_of(name: str) -> dict[str, Any]:
@@ -45,6 +45,7 @@ def body_of(name: str) -> dict[str, Any]:
 KNOWN_ELSEWHERE = {
     "anthropic-messages": {"temperature"},
     "openai-completions": {"reasoning_content", "cache_control", "enable_thinking", "reasoning"},
+    "openai-responses": set(),
 }
 
 
@@ -120,6 +121,13 @@ def test_openai_takes_the_chat_request(name: str) -> None:
     from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 
     check(CompletionCreateParamsStreaming, known_part("openai-completions", body_of(name)))
+
+
+@pytest.mark.parametrize("name", recorded("openai-responses"))
+def test_openai_takes_the_responses_request(name: str) -> None:
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+    check(ResponseCreateParamsStreaming, known_part("openai-responses", body_of(name)))
 
 
 def test_the_check_notices_an_unknown_key() -> None:
@@ -308,4 +316,85 @@ def test_openai_chat_reply_built_from_its_chunk_type() -> None:
         ToolCall("call_2", "add", {"a": 2}),
     )
     assert (reply.stop_reason, reply.response_id) == ("tool_use", "c1")
+    assert (reply.usage.input, reply.usage.cache_read, reply.usage.output, reply.usage.reasoning) == (6, 4, 5, 3)
+
+
+def test_openai_response_built_from_its_event_types() -> None:
+    from openai.types import responses as r
+
+    def response(status: str, **more: Any) -> dict[str, Any]:
+        base = {"id": "resp_1", "created_at": 1.0, "model": "m", "object": "response", "output": [], "tools": []}
+        return {**base, "parallel_tool_calls": True, "tool_choice": "auto", "status": status, **more}
+
+    def added(index: int, item: dict[str, Any]) -> BaseModel:
+        return event(r.ResponseOutputItemAddedEvent, "response.output_item.added", output_index=index, item=item)
+
+    def done(index: int, item: dict[str, Any]) -> BaseModel:
+        return event(r.ResponseOutputItemDoneEvent, "response.output_item.done", output_index=index, item=item)
+
+    def event(kind: Any, name: str, **fields: Any) -> BaseModel:
+        made: BaseModel = kind.model_validate({"type": name, "sequence_number": 0, **fields})
+        return made
+
+    said = {"type": "output_text", "text": "So: ", "annotations": []}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+    call = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "add", "arguments": ""}
+    thought = {"id": "rs_1", "type": "reasoning", "summary": []}
+    summary = {"type": "summary_text", "text": "hm"}
+    usage = {
+        "input_tokens": 10,
+        "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 3},
+        "total_tokens": 15,
+    }
+    place = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+    text_place = {"item_id": "msg_1", "output_index": 1, "content_index": 0}
+    body = sse(
+        [
+            event(r.ResponseCreatedEvent, "response.created", response=response("in_progress")),
+            added(0, thought),
+            event(
+                r.ResponseReasoningSummaryPartAddedEvent,
+                "response.reasoning_summary_part.added",
+                **place,
+                part={**summary, "text": ""},
+            ),
+            event(
+                r.ResponseReasoningSummaryTextDeltaEvent, "response.reasoning_summary_text.delta", **place, delta="hm"
+            ),
+            done(0, {**thought, "summary": [summary], "encrypted_content": "SIG"}),
+            added(1, message),
+            event(
+                r.ResponseContentPartAddedEvent,
+                "response.content_part.added",
+                **text_place,
+                part={**said, "text": ""},
+            ),
+            event(r.ResponseTextDeltaEvent, "response.output_text.delta", **text_place, delta="So: ", logprobs=[]),
+            done(1, {**message, "status": "completed", "content": [said]}),
+            added(2, call),
+            event(
+                r.ResponseFunctionCallArgumentsDeltaEvent,
+                "response.function_call_arguments.delta",
+                item_id="fc_1",
+                output_index=2,
+                delta='{"a": 1}',
+            ),
+            done(2, {**call, "arguments": '{"a": 1}', "status": "completed"}),
+            event(r.ResponseCompletedEvent, "response.completed", response=response("completed", usage=usage)),
+        ],
+        named=True,
+    )
+    reply = reply_to("openai-responses", body)
+    thinking, text, tool_call = reply.content
+    assert isinstance(thinking, ThinkingContent)
+    assert thinking.thinking == "hm"
+    assert "SIG" in (thinking.thinking_signature or "")
+    assert isinstance(text, TextContent)
+    assert text.text == "So: "
+    assert isinstance(tool_call, ToolCall)
+    assert (tool_call.name, tool_call.arguments) == ("add", {"a": 1})
+    assert tool_call.id.startswith("call_1")
+    assert (reply.stop_reason, reply.response_id) == ("tool_use", "resp_1")
     assert (reply.usage.input, reply.usage.cache_read, reply.usage.output, reply.usage.reasoning) == (6, 4, 5, 3)
