@@ -300,7 +300,7 @@ def _normalized(call_id: str, model: Model, is_foreign: bool) -> str:
 
 
 def _id_part(part: str) -> str:
-    return _NOT_IN_IDS.sub("_", part)[:_KEY_LENGTH].rstrip("_")
+    return _NOT_IN_IDS.sub("_", part)[:_KEY_LENGTH].rstrip("_") or f"call_{short_hash(part)}"
 
 
 def short_hash(text: str) -> str:

@@ -22,7 +22,7 @@ from ._adapter import compact_json, decode_json, new_call_id, priced, server_err
 
 Json = dict[str, Any]
 
-_KINDS = {"message": "text", "reasoning": "thinking", "function_call": "tool_call", "custom_tool_call": "tool_call"}
+_KINDS = {"message": "text", "reasoning": "thinking", "function_call": "tool_call"}
 _ENDINGS = ("response.completed", "response.incomplete", "response.done")
 
 
@@ -46,7 +46,6 @@ class ResponsesDecoder:
             "response.reasoning_summary_part.done": self._thinking_part,
             "response.function_call_arguments.delta": self._arguments,
             "response.function_call_arguments.done": self._all_arguments,
-            "response.custom_tool_call_input.delta": self._arguments,
             "response.output_item.done": self._done,
         }
 
@@ -160,10 +159,6 @@ class ResponsesDecoder:
         """Close a call; several objects in its arguments are several calls."""
         reply = self.reply
         block = reply.blocks[index]
-        if item.get("type") == "custom_tool_call":  # free text, not JSON
-            whole = item.get("input")
-            yield reply.toolcall_end(index, {"input": clean(whole if isinstance(whole, str) else block.text)})
-            return
         first, *others = call_arguments(_arguments_of(item) or block.text)
         yield reply.toolcall_end(index, first)
         for arguments in others:
@@ -201,7 +196,6 @@ class ResponsesDecoder:
 
     def _fail(self, response: Json) -> None:
         self.reply.raw_stop_reason = response.get("status")
-        self.reply.response_id = response.get("id") or self.reply.response_id
         if error := response.get("error"):
             raise server_error(self._model, error)
         raise failure(self._model, _why_incomplete(response) or "the reply failed, without a reason")

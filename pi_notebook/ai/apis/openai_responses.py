@@ -39,8 +39,7 @@ def _request(model: Model, context: Context, options: StreamOptions) -> WireRequ
     if key:
         key_header = model.compat.get("key_header", "authorization")
         headers[key_header] = f"Bearer {key}" if key_header == "authorization" else str(key)
-    headers.update(_session_headers(model, options))
-    for more in (model.headers, options.headers or {}):
+    for more in (model.headers, _session_headers(model, options), options.headers or {}):
         headers.update({name.lower(): value for name, value in more.items()})
     url = f"{model.base_url.rstrip('/')}/responses"
     return WireRequest(url, headers, _body(model, context, options), key, key_name)
