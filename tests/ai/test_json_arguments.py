@@ -142,6 +142,10 @@ def is_beginning(shown: Any, whole: Any) -> bool:
         return len(shown) <= len(whole) and all(map(is_beginning, shown, whole))
     if isinstance(shown, str) and isinstance(whole, str):
         return whole.startswith(shown)
-    return type(shown) is type(whole) and (
-        shown == whole or (isinstance(shown, int | float) and str(whole).startswith(str(shown).removesuffix(".0")[:1]))
-    )
+    if is_number(shown) and is_number(whole):  # it may have been cut between two digits
+        return True
+    return shown is whole
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -70,8 +70,8 @@ def _for_strings(is_format: Callable[[str], bool]) -> Callable[[Any], bool]:
 
 
 def _wants_container(error: ValidationError) -> bool:
-    wanted = error.validator_value
-    return bool({"array", "object"} & set([wanted] if isinstance(wanted, str) else wanted))
+    types: Any = error.validator_value
+    return bool({"array", "object"} & set([types] if isinstance(types, str) else types))
 
 
 def _with_context(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
@@ -90,7 +90,8 @@ def _flatten(errors: Iterable[ValidationError]) -> Iterator[tuple[str, str]]:
 
 def describe(error: ValidationError) -> str:
     """One error in our words: what was expected, what came."""
-    argument, value = error.validator_value, error.instance
+    argument: Any = error.validator_value
+    value: Any = error.instance
     template = _WORDS.get(str(error.validator), "{message}")
     return template.format(
         message=error.message[: 6 * SHOWN],

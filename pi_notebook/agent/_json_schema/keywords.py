@@ -140,7 +140,7 @@ def _tested(kind: type | tuple[type, ...], fits: Callable[[Any, Any], bool]) -> 
     return keyword
 
 
-PlainValidator = extend(
+PlainValidator: Any = extend(  # type: ignore[no-untyped-call, unused-ignore]
     Draft202012Validator,
     {
         "$ref": _reference,
