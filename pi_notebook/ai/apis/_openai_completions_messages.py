@@ -131,7 +131,8 @@ def _assistant(message: AssistantMessage, model: Model, compat: Json) -> Json | 
         wire[field] = clean("\n".join(block.thinking for block in thoughts))
     if calls:
         wire["tool_calls"] = [_call(call) for call in calls]
-        if details := [_reasoning_detail(call) for call in calls if call.thought_signature]:
+        details = [_reasoning_detail(call.thought_signature) for call in calls if call.thought_signature]
+        if details := [detail for detail in details if detail]:
             wire["reasoning_details"] = details
     if compat["requires_reasoning_content_on_assistant_messages"] and model.reasoning:
         wire.setdefault("reasoning_content", "")
@@ -143,10 +144,10 @@ def _call(call: ToolCall) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _reasoning_detail(call: ToolCall) -> Any:
+def _reasoning_detail(signature: str) -> Any:
     try:
-        return json.loads(call.thought_signature) if call.thought_signature else None
-    except ValueError:
+        return json.loads(signature)
+    except ValueError:  # another protocol's
         return None
 
 

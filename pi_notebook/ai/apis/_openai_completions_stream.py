@@ -145,7 +145,7 @@ class CompletionsDecoder:
         if chunk.get("error") or name == "error" or chunk.get("object") == "error":
             raise server_error(self._model, chunk)
         reply = self.reply
-        reply.response_id = reply.response_id or chunk.get("id") or None
+        reply.response_id = reply.response_id or _text_of(chunk.get("id")) or None
         served_by = chunk.get("model")
         if isinstance(served_by, str) and served_by and served_by != self._model.id:
             reply.response_model = reply.response_model or served_by
@@ -266,11 +266,10 @@ class CompletionsDecoder:
             return None if name or self._is_complete(index) else index
         if not name or not block.name or (call_id and call_id == block.call_id):
             return index
-        if name != block.name and not any(block.pieces):
-            continues = block.name + name in self._tool_names or name not in self._tool_names
-            return index if continues else None
         if name != block.name:
-            return None
+            if block.name + name in self._tool_names:  # its second piece
+                return index
+            return index if not any(block.pieces) and name not in self._tool_names else None
         return None if text.strip() and self._is_complete(index) else index
 
     def _is_complete(self, index: int) -> bool:
