@@ -217,10 +217,14 @@ def _modern(schema: Mapping[str, Any]) -> dict[str, Any]:
         modern.pop("additionalItems", None)
     dependencies = modern.pop("dependencies", None)
     if isinstance(dependencies, Mapping):
-        lists = {key: value for key, value in dependencies.items() if isinstance(value, list | tuple)}
-        schemas = {key: value for key, value in dependencies.items() if key not in lists}
-        modern["dependentRequired"] = {**lists, **modern.get("dependentRequired", {})}
-        modern["dependentSchemas"] = {**schemas, **modern.get("dependentSchemas", {})}
+        needed = dict(modern.get("dependentRequired", {}))
+        schemas = dict(modern.get("dependentSchemas", {}))
+        for key, value in dependencies.items():
+            if isinstance(value, list | tuple):
+                needed[key] = [*needed.get(key, ()), *value]
+            else:
+                schemas[key] = {"allOf": [schemas[key], value]} if key in schemas else value
+        modern["dependentRequired"], modern["dependentSchemas"] = needed, schemas
     for old in ("$dynamicRef", "$recursiveRef"):
         if old in modern:
             modern.setdefault("$ref", modern.pop(old))
