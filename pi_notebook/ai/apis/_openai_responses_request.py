@@ -278,14 +278,16 @@ def _loaded_tools(message: ToolResultMessage, wire_id: str, later: dict[str, Too
 def _wire_ids(message: AssistantMessage, model: Model) -> dict[str, str]:
     """Our call id -> `call_id|item_id` as this model takes it; another model's ids may have to be changed for that."""
     ids: dict[str, str] = {}
+    taken: set[str] = set()
     is_own = is_same_model(message, model)
     is_foreign = (message.provider, message.api) != (model.provider, model.api)
     for call in message.tool_calls:
         wire_id = call.id if is_own else _normalized(call.id, model, is_foreign)
-        if not is_own and wire_id in ids.values():  # two long ids cut to the same one
-            call_id, bar, item_id = wire_id.partition("|")
-            wire_id = f"{call_id[: _KEY_LENGTH - 4]}_{len(ids)}{bar}{item_id}"
-        ids[call.id] = wire_id
+        call_id, bar, item_id = wire_id.partition("|")
+        if call_id in taken and call.id not in ids:  # two long ids cut to the same one
+            call_id = f"{call_id[: _KEY_LENGTH - 4]}_{len(taken)}"
+        taken.add(call_id)
+        ids[call.id] = f"{call_id}{bar}{item_id}"
     return ids
 
 

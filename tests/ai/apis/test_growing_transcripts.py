@@ -26,7 +26,7 @@ from pi_notebook.ai.transport import Connection
 
 from .servers import KEY, Spec
 
-APIS = ["anthropic-messages", "google-generative-ai", "openai-completions"]
+APIS = ["anthropic-messages", "google-generative-ai", "openai-completions", "openai-responses"]
 
 
 def model(api: str) -> Model:
