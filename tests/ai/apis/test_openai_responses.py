@@ -228,9 +228,8 @@ def test_damaged_signature_is_an_error_that_says_what_to_do() -> None:
 
 
 def test_azure_gets_its_key_in_its_own_header() -> None:
-    model = Model(
-        "dep", "openai-responses", "azure", "https://r.openai.azure.com/openai/v1", compat={"key_header": "api-key"}
-    )
+    address = "https://r.openai.azure.com/openai/v1"
+    model = replace(MODEL, provider="azure", base_url=address, compat={"key_header": "api-key"})
     (request,) = read(*text("x"), end(), model=model).requests
     assert str(request.url) == f"{address}/responses"
     assert request.headers["api-key"] == KEY and "authorization" not in request.headers
