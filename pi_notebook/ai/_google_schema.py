@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NoReturn
 
-from ._schema_walk import Schema, children, described, listed, referenced, refuse, with_children
+from ._schema_walk import Schema, children, compact, described, listed, referenced, refuse, with_children
 
 MAX_NODES = 5_000  # of one schema with its references written out; more is a mistake or an attack
 
@@ -110,19 +109,15 @@ def _in_googles_words(schema: Schema) -> Schema:
         if key not in _GOOGLE_KEEPS and key not in _NO_RULES and key != "additionalProperties"
     }
     if isinstance(values_of_map := schema.get("additionalProperties"), dict) and values_of_map:
-        described(kept, f"Keys are free; each value: {_compact(values_of_map)}.")
+        described(kept, f"Keys are free; each value: {compact(values_of_map)}.")
     if (format_ := schema.get("format")) is not None:
         (kept if format_ in _GOOGLE_FORMATS else rules)["format"] = format_
     values = [rules.pop("const")] if "const" in rules else kept.pop("enum", None)
     if values is not None:
         _put_values(kept, values)
     if rules:
-        described(kept, f"Rules (JSON Schema): {_compact(rules)}")
+        described(kept, f"Rules (JSON Schema): {compact(rules)}")
     return kept
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _put_values(schema: Schema, values: list[Any]) -> None:

@@ -69,6 +69,42 @@ def referenced(root: Schema, reference: Any) -> Schema | None:
     return target if isinstance(target, dict) else None
 
 
+def object_at_top(schema: Schema) -> Schema:
+    """`schema` with the object itself at its top where a reference stands there or the type is left out."""
+    if "$ref" in schema:
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**(referenced(schema, schema["$ref"]) or {}), **beside}
+    return schema if "type" in schema else {**schema, "type": "object"}
+
+
+def recursion(root: Schema) -> tuple[str, str] | None:
+    """`(path, reference)` of the first place where `root` refers to something that it is itself a part of."""
+    done: set[str] = set()
+
+    def search(schema: Any, path: str, open_references: tuple[str, ...]) -> tuple[str, str] | None:
+        if not isinstance(schema, dict):
+            return None
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in done:
+            if reference in open_references:
+                return path, reference
+            if found := search(referenced(root, reference), path, (*open_references, reference)):
+                return found
+            done.add(reference)
+        for keyword, step, _, child in children(schema):
+            if keyword in ("$defs", "definitions"):
+                continue
+            if found := search(child, (path + step).lstrip("."), open_references):
+                return found
+        return None
+
+    return search(root, "", ("#",))
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def described(schema: Schema, text: str) -> None:
     """Add a sentence to the description."""
     before = str(schema.get("description") or "").rstrip()

@@ -89,7 +89,7 @@ PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
         Provider("anthropic", "anthropic-messages", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",),
-                 "claude-sonnet-4-5", compat={"supports_strict_tools": True}),
+                 "claude-sonnet-4-5", compat={"supports_strict_tools": True, "strict_tools_are_closed": True}),
         Provider("openai", _RESPONSES, "https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-5-mini",
                  compat={"supports_strict_mode": True}),
         Provider("google", "google-generative-ai", "https://generativelanguage.googleapis.com/v1beta",

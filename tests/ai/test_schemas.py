@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from pi_notebook.ai.schemas import anthropic_schema, google_schema, openai_schema, strict_schema
+from pi_notebook.ai.schemas import (
+    anthropic_schema,
+    anthropic_strict_schema,
+    google_schema,
+    openai_schema,
+    strict_schema,
+)
 from pi_notebook.errors import ModelError
 
 
@@ -297,6 +303,33 @@ def test_what_has_no_strict_form_is_refused_only_where_it_is_required(kind: Any,
     assert reason in str(caught.value)
 
 
+def test_strict_form_for_anthropic_closes_objects_and_says_rules_in_words() -> None:
+    tool = spec(home=Addr, days=(int, Field(3, ge=1, le=9, description="How many days")))
+    tool.constrained_sampling = "require"
+    schema = anthropic_strict_schema(tool)
+    assert schema is not None
+    assert schema["additionalProperties"] is schema["$defs"]["Addr"]["additionalProperties"] is False
+    assert schema["required"] == ["home"]
+    assert schema["properties"]["days"] == {
+        "title": "Days",
+        "type": "integer",
+        "default": 3,
+        "description": 'How many days. Rules (JSON Schema): {"maximum":9,"minimum":1}',
+    }
+
+
+def test_recursive_model_has_no_strict_form_for_anthropic_but_one_for_openai() -> None:
+    tool = spec(nodes=list[Node])
+    tool.constrained_sampling = "require"
+    assert strict_schema(tool) is not None
+    with pytest.raises(ModelError) as caught:
+        anthropic_strict_schema(tool)
+    assert str(caught.value) == (
+        "Tool 'f' cannot be sent to Anthropic in strict mode: parameter nodes[].children[]: "
+        "it refers to itself (#/$defs/Node); limit its depth."
+    )
+
+
 KINDS = st.recursive(
     st.sampled_from([str, int, float, bool, Addr, Literal["a", "b"], Literal[1, 2], Literal["x"], Level]),
     lambda inner: st.one_of(
@@ -312,11 +345,12 @@ def test_any_form_admits_what_the_model_means(parameters: dict[str, tuple[Any, b
     tool = Spec(create_model("Parameters", **fields).model_json_schema(), constrained_sampling="prefer")
     google = google_schema(tool)
     assert not keywords(google) & {"$ref", "$defs"}
-    for schema in (google, anthropic_schema(tool), strict_schema(tool)):
+    for schema in (google, anthropic_schema(tool), strict_schema(tool), anthropic_strict_schema(tool)):
         if schema is not None:
             jsonschema.Draft202012Validator.check_schema(schema)
     values = {name: _example(kind) for name, (kind, _) in parameters.items()}
-    for schema in (tool.schema, google, anthropic_schema(tool)):
+    closed = anthropic_strict_schema(tool) or tool.schema
+    for schema in (tool.schema, google, anthropic_schema(tool), closed):
         jsonschema.validate(values, schema)
 
 

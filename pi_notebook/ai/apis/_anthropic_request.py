@@ -2,14 +2,16 @@
 
 `Model.compat` knows: `supports_eager_tool_input_streaming` (True), `supports_long_cache_retention` (True),
 `supports_cache_control_on_tools` (True), `supports_temperature` (True), `supports_strict_tools` (False),
-`supports_tool_references` (by the model's name), `send_session_affinity_headers` (False), `allow_empty_signature`
-(False), `force_adaptive_thinking` (False: thinking has a budget). `Model.sampling_params` is not used here.
+`strict_tools_are_closed` (False: a strict tool's schema goes as it is; True: in the closed form that Anthropic's own
+API wants), `supports_tool_references` (by the model's name), `send_session_affinity_headers` (False),
+`allow_empty_signature` (False), `force_adaptive_thinking` (False: thinking has a budget). `Model.sampling_params` is
+not used here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,8 @@ from ...errors import ModelError
 from ..handover import EncodedHistory, clean, handover, sendable_arguments
 from ..messages import AssistantMessage, Message, ToolResultMessage, UserContent, UserMessage
 from ..model import Context, Model, StreamOptions, ToolSpec
-from ..schemas import anthropic_schema
+from ..providers import PROVIDERS
+from ..schemas import anthropic_schema, anthropic_strict_schema
 from ._adapter import encode, max_output_tokens, without_surrogates
 
 MAX_TOKENS = 8192  # the API wants a number; this one is asked for where the model's own limit is unknown
@@ -222,19 +225,28 @@ def _reply_blocks(message: AssistantMessage, allow_empty_signature: bool) -> lis
 
 
 def _tool(model: Model | None, tool: ToolSpec) -> Block:
-    compat = model.compat if model else {}
+    compat = model.compat if model else PROVIDERS["anthropic"].compat
     element: Block = {"name": tool.name, "description": clean(tool.description)}
     if compat.get("supports_eager_tool_input_streaming", True):
         element["eager_input_streaming"] = True
-    if tool.constrained_sampling and compat.get("supports_strict_tools", False):
-        element["strict"] = True
-    elif tool.constrained_sampling == "require":
-        raise ModelError(
-            f"Tool {tool.name!r} requires strict arguments (constrained_sampling='require'), which "
-            f"{model.label if model else 'this API'} is not known to support. Use 'prefer', or another model."
-        )
-    element["input_schema"] = anthropic_schema(tool)
+    schema = None
+    if tool.constrained_sampling:
+        schema = _strict_schema(compat, tool)
+        if schema is not None:
+            element["strict"] = True
+        elif tool.constrained_sampling == "require":
+            raise ModelError(
+                f"Tool {tool.name!r} requires strict arguments (constrained_sampling='require'), which "
+                f"{model.label if model else 'this API'} is not known to support. Use 'prefer', or another model."
+            )
+    element["input_schema"] = anthropic_schema(tool) if schema is None else schema
     return element
+
+
+def _strict_schema(compat: Mapping[str, Any], tool: ToolSpec) -> Block | None:
+    if not compat.get("supports_strict_tools"):
+        return None
+    return anthropic_strict_schema(tool) if compat.get("strict_tools_are_closed") else anthropic_schema(tool)
 
 
 def _supports_references(model: Model) -> bool:
