@@ -78,7 +78,7 @@ def arguments_html(arguments: Any, *, whole: bool = False) -> str:
         text = _value_text(value)
         pieces.append(
             f"<div{part('arg')}><span{part('key')}>{visible_html(str(key)[:500])}</span>"
-            f'<div{part("pre")} dir="auto">{_cut_html(text, left)}</div></div>'
+            f'<div{part("pre", "argument")} dir="auto">{_cut_html(text, left)}</div></div>'
         )
         left = max(0, left - len(text))
     return "".join(pieces) or f"<div{part('muted')}>no arguments</div>"

@@ -55,9 +55,9 @@ class Form:
 def _field(name: str, schema: Any, given: bool, value: Any) -> tuple[Any, Callable[[Any], Any]]:
     schema = schema if isinstance(schema, Mapping) else {}
     kind = schema.get("type")
-    label = {"description": visible(name[:60])}
+    label = {"description": visible(name[:60]) + _hidden_in(value)}
     hint = "" if given else _LEFT_OUT
-    choices = schema.get("enum")
+    choices = schema.get("enum", [True, False] if kind == "boolean" and not given else None)
     if isinstance(choices, list) and choices and (value in choices or not given):
         options = [(visible(str(choice)[:200]), choice) for choice in choices]
         options = options if given else [(_LEFT_OUT, None), *options]
@@ -75,6 +75,12 @@ def _field(name: str, schema: Any, given: bool, value: Any) -> tuple[Any, Callab
         return _sized(widget), _whole_number if kind == "integer" else _number
     text = as_json(value, indent=1) if given else ""
     return _sized(ipywidgets.Textarea(value=text, placeholder=hint or "JSON", **label), text), _json
+
+
+def _hidden_in(value: Any) -> str:
+    """A warning for the label, because a text field does not show what is hidden in it."""
+    text = value if isinstance(value, str) else ""
+    return " ⚠ hidden characters" if visible(text, keep_newlines=True) != text else ""
 
 
 def _sized(widget: Any, text: str = "") -> Any:

@@ -11,18 +11,19 @@ _SYMBOLS = {"done": "✓", "stopped": "■", "interrupted": "■", "failed": "�
 
 
 def facts(view: RunView) -> list[str]:
-    """Turns, tokens, cost and time, as plain text each."""
+    """Turns, tokens, cost (a dash where the price is unknown) and time, as plain text each."""
     turn = max(view.turn, 1)
     turns = f"turn {turn}" if not view.outcome else f"{turn} turn{'s' if turn > 1 else ''}"
     if view.max_turns and not view.outcome:
         turns += f" of {view.max_turns}"
-    cost = "–" if view.cost is None else f"${view.cost:.4f}" if view.cost < 1 else f"${view.cost:.2f}"
-    if view.cost == 0:
-        cost = "$0"
+    texts = [turns]
+    if view.tokens_in or view.tokens_out:
+        texts.append(f"{_count(view.tokens_in)} in, {_count(view.tokens_out)} out")
+        texts.append("cost –" if view.cost is None else f"${view.cost:.4f}" if view.cost < 1 else f"${view.cost:.2f}")
     seconds = view.elapsed
     time = f"{int(seconds) // 60} min {int(seconds) % 60:02d} s" if seconds >= 120 else None
     time = time or (f"{seconds:.1f} s" if view.outcome else f"{int(seconds)} s")
-    return [turns, f"{_count(view.tokens_in)} in, {_count(view.tokens_out)} out", cost, time]
+    return [*texts, time]
 
 
 def _count(tokens: int) -> str:

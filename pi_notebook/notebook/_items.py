@@ -126,7 +126,7 @@ class Row:
         """How long the call has been or was running; None if it never began."""
         if self.duration_ms is not None:
             return self.duration_ms / 1000
-        if self.started is None or (self.final and not self.begun):
+        if self.started is None or not (self.begun or self.state == "waiting for you"):
             return None
         return (self.ended or now) - self.started
 

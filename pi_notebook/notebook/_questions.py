@@ -44,7 +44,7 @@ class QuestionBox:
         self._buttons = _row(self._approve, self._block, self._reason, self._edit, self._always)
         self._fields = ipywidgets.VBox()
         self.widget = ipywidgets.VBox(
-            [ipywidgets.HTML(_question_html(question, label)), self._said, self._buttons, self._fields]
+            [ipywidgets.HTML(_question_html(question, label)), self._buttons, self._fields, self._said]
         )
         self.widget.add_class("pi-ask")
 
@@ -117,7 +117,7 @@ def _question_html(question: Question, label: str) -> str:
 
 
 def _error_html(text: str) -> str:
-    return f"<div{part('small', 'red', 'pre')}>{visible_html(text[:4_000])}</div>" if text else ""
+    return f"<div{part('small', 'red')}>{visible_html(text[:4_000])}</div>" if text else ""
 
 
 def _button(name: str, look: str, tooltip: str, act: Callable[[], None]) -> Any:

@@ -57,8 +57,13 @@ def line_html(row: Row, now: float) -> str:
     short = arguments_line(shown)[0] if shown or not row.writing else ""
     if row.writing and row.raw_length > 2_000:
         short += f" … {size_of(row.raw_length)} so far"
+    seconds = row.seconds(now)
+    words: str = "writing the call" if row.writing else row.state
+    if seconds is not None:
+        words += f" · {seconds_text(seconds, row.final)}"
+    state = f"<span{part('state', colour)}>{words}</span>"
     pieces = [
-        f"<span{part(colour)}>{SYMBOLS[row.state]}</span>",
+        f"<span{part('symbol', colour)}>{SYMBOLS[row.state]}</span>",
         f"<span{part('label')}>{visible_html(row.label[:100])}</span>",
         f"<span{part('inline')}><bdi>{escape(short)}</bdi></span>" if short else "",
     ]
@@ -66,12 +71,8 @@ def line_html(row: Row, now: float) -> str:
     if result:
         tone = ("value",) if row.state == "done" else ("value", "red" if row.state == "failed" else "muted")
         pieces.append(f"<span{part(*tone)}>→ <bdi>{visible_html(result)}</bdi></span>")
-    seconds = row.seconds(now)
-    words: str = "writing the call" if row.writing else row.state
-    if seconds is not None:
-        words += f" · {seconds_text(seconds, row.final)}"
-    pieces.append(f"<span{part('state', colour)}>{words}</span>")
-    return f"<div{part('line')}>{''.join(pieces)}</div>"
+    # What floats comes first, so that the rest flows around it
+    return f"<div{part('line')}>{state}{' '.join(pieces)}</div>"
 
 
 def seconds_text(seconds: float, final: bool = True) -> str:
@@ -93,7 +94,7 @@ def short_result(row: Row) -> str:
 def folded_arguments_html(row: Row) -> str:
     """What the line cannot hold of the arguments, folded; a change by edit, in sight; who decided."""
     pieces = []
-    if not row.writing and not arguments_line(row.arguments)[1]:
+    if not row.writing and row.state != "waiting for you" and not arguments_line(row.arguments)[1]:
         pieces.append(fold("arguments", arguments_html(row.arguments)))
     decision = row.decision
     if decision is not None:
@@ -111,7 +112,8 @@ def decision_text(row: Row) -> str:
     did = {"approve": "approved", "block": "blocked", "edit": "edited and approved", "always": "always allowed"}
     at = time.strftime("%H:%M:%S", time.localtime(decision.at))
     text = f"{did[decision.kind]} by {visible(decision.by[:100])} at {at}"
-    return f"{text}: {visible(decision.reason[:500])}" if decision.reason else text
+    told = row.result is not None and decision.reason in row.result.text
+    return f"{text}: {visible(decision.reason[:500])}" if decision.reason and not told else text
 
 
 def output_html(row: Row) -> str:

@@ -39,24 +39,26 @@ PARTS = {
     "edge-green": f"border-left-color:{GREEN}",
     "edge-amber": f"border-left-color:{AMBER}",
     "edge-red": f"border-left-color:{RED}",
-    "line": "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 8px",
-    "label": "font-weight:600;overflow-wrap:anywhere",
-    "inline": f"{_MONO};opacity:0.75;overflow-wrap:anywhere;min-width:0",
-    "value": f"{_MONO};overflow-wrap:anywhere;min-width:0",
-    "state": "margin-left:auto;white-space:nowrap;font-size:0.92em",
+    "line": "overflow-wrap:anywhere",
+    "symbol": "display:inline-block;width:16px",
+    "label": "font-weight:600;margin-right:6px",
+    "inline": f"{_MONO};opacity:0.75;margin-right:6px",
+    "value": f"{_MONO}",
+    "state": "float:right;line-height:1.65;margin-left:12px;white-space:nowrap;font-size:0.92em",
     "fold": "margin:2px 0",
     "summary": "cursor:pointer;opacity:0.7;font-size:0.92em",
     "pre": f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.4;margin:2px 0;padding:0;"
     "background-color:transparent;border:0;color:inherit",
     "scroll": "max-height:340px;overflow:auto",
-    "key": f"{_MONO};opacity:0.7",
+    "key": f"{_MONO};opacity:0.7;min-width:70px;line-height:1.4;margin:2px 0;overflow-wrap:anywhere",
+    "argument": "flex:1 1 240px;min-width:0",
     "image": "max-width:100%;height:auto;margin:4px 0",
     "track": f"background-color:{_LINE};border-radius:3px;height:5px;margin:5px 0 3px 0;overflow:hidden",
     "fill": f"background-color:{BLUE};border-radius:3px;height:5px",
     "note": "margin:4px 0;padding:1px 10px;font-size:0.92em;overflow-wrap:anywhere;border-left:3px solid",
     "said": f"margin:4px 0;padding:1px 10px;border-left:3px solid {BLUE};overflow-wrap:anywhere",
     "mark": f"{_MONO};color:{RED};border:1px solid {RED};border-radius:3px;padding:0 2px;font-size:0.8em",
-    "arg": "margin:2px 0",
+    "arg": "display:flex;flex-wrap:wrap;gap:0 10px;margin:1px 0",
     "aside": "padding:4px 12px 0 12px",
     # Markdown
     "md-p": "margin:4px 0",
@@ -69,11 +71,12 @@ PARTS = {
     "md-part": "margin-top:0;margin-bottom:0;border-radius:0",
     "md-wide": "overflow-x:auto;margin:6px 0",
     "md-table": "border-collapse:collapse;border:0;margin:0",
-    "md-th": f"border:0;border-bottom:1px solid {GREY};padding:2px 10px;font-weight:600",
-    "left": "text-align:left",
-    "right": "text-align:right",
-    "center": "text-align:center",
-    "md-td": f"border:0;border-bottom:1px solid {_LINE};padding:2px 10px",
+    "md-th": f"border:0;border-bottom:1px solid {GREY};padding:2px 10px;font-weight:600;text-align:left",
+    "md-td": f"border:0;border-bottom:1px solid {_LINE};padding:2px 10px;text-align:left",
+    "md-tr": "background-color:transparent",
+    "md-left": "text-align:left",
+    "md-right": "text-align:right",
+    "md-center": "text-align:center",
     "md-rule": f"border:0;border-top:1px solid {_LINE};margin:8px 0",
     "md-link": f"color:{BLUE}",
     # Code
@@ -119,8 +122,7 @@ _LIVE = """
 .pi-card .widget-html{min-height:0;flex:0 0 auto}
 .pi-card .widget-box{margin:0;overflow:visible}
 .pi-card{border-color:var(--jp-border-color2,rgba(128,128,128,.28));background:var(--jp-layout-color1,transparent)}
-.pi-bar{background:var(--jp-layout-color2,rgba(128,128,128,.08));
- border-bottom-color:var(--jp-border-color2,rgba(128,128,128,.28))}
+.pi-bar{border-bottom-color:var(--jp-border-color2,rgba(128,128,128,.28))}
 .pi-card .pi-headbox{flex-flow:row nowrap;align-items:center;width:100%}
 .pi-card .pi-headbox>.widget-html{flex:1 1 auto;width:auto;min-width:0}
 .pi-card .pi-spoken{position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap}
@@ -141,11 +143,14 @@ _LIVE = """
 .pi-card .pi-askrow>.widget-text,.pi-card .pi-steer>.widget-text{flex:1 1 180px;width:auto;min-width:120px;
  margin:2px 8px 2px 0}
 .pi-card .pi-steer{flex-flow:row nowrap;padding:2px 4px 6px 12px;width:100%}
-.pi-card .widget-text input{height:26px;font-size:12px}
+.pi-card .widget-text input{height:26px;font-size:12px;font-family:inherit}
 .pi-card .pi-field{width:100%;margin:2px 0}
 .pi-card .pi-field .widget-label{width:auto;min-width:90px;max-width:200px}
 .pi-card .pi-field textarea{font-family:var(--jp-code-font-family,monospace);font-size:12px}
-.pi-card .pi-askbox{max-height:340px;overflow:auto}
+.pi-card .pi-rowbox{margin:2px 0;padding:3px 10px}
+.pi-card .pi-text.widget-box{margin:2px 0}
+.pi-card .pi-askbox{max-height:340px;overflow:auto;margin:4px 0;padding:2px 8px;border-radius:3px;
+ background:rgba(128,128,128,.08)}
 .pi-card details>summary{list-style-position:inside}
 .pi-card .pi-thought{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;display:block}
 .pi-card .pi-fill{transition:width .12s linear}

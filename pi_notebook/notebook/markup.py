@@ -119,8 +119,13 @@ def table_of(value: Any) -> str:
 
 def styled_table(table: str) -> str:
     """A `table_of` with our looks."""
-    for tag, name in (("table", "md-table"), ("th", "md-th"), ("td", "md-td")):
-        table = re.sub(rf"<{tag}(?=[ >])", f"<{tag}{part(name)}", table)
+    head, end, body = table.partition("</thead>")
+    looks = (("table", ("md-table",)), ("tr", ("md-tr",)), ("th", ("md-th", "md-right")), ("td", ("md-td", "md-right")))
+    for tag, names in looks:
+        head = re.sub(rf"<{tag}(?=[ >])", f"<{tag}{part(*names)}", head)
+        names = ("md-td", "md-left") if tag == "th" else names
+        body = re.sub(rf"<{tag}(?=[ >])", f"<{tag}{part(*names)}", body)
+    table = head + end + body
     return f"<div{part('md-wide', 'scroll')}>{table}</div>"
 
 
@@ -130,12 +135,16 @@ def code_html(code: str, language: str) -> str:
     if lexer is None:
         return escape(code)
     pieces: list[tuple[str, str]] = []
-    for kind, text in lexer.get_tokens(without_lone_surrogates(code)):
+    code = without_lone_surrogates(code)
+    # Some lexers know a line only by its end
+    for kind, text in lexer.get_tokens(code if code.endswith("\n") else code + "\n"):
         name = _part_of(kind)
         if pieces and pieces[-1][0] == name:
             pieces[-1] = (name, pieces[-1][1] + text)
         else:
             pieces.append((name, text))
+    if pieces and not code.endswith("\n"):
+        pieces[-1] = (pieces[-1][0], pieces[-1][1].removesuffix("\n"))
     return "".join(f"<span{part(name)}>{escape(text)}</span>" if name else escape(text) for name, text in pieces)
 
 
@@ -189,6 +198,7 @@ def _parser() -> Any:
         "bullet_list_open": "md-list",
         "ordered_list_open": "md-list",
         "blockquote_open": "md-quote",
+        "tr_open": "md-tr",
         "th_open": "md-th",
         "td_open": "md-td",
         "hr": "md-rule",
@@ -217,7 +227,7 @@ def _with_looks(name: str) -> Any:
         if token.hidden:
             return ""
         align = str(token.attrs.get("style", "")).removeprefix("text-align:")
-        looks = part(name, align) if align else part(name)
+        looks = part(name, f"md-{align}") if align else part(name)
         others = "".join(f' {key}="{escape(str(value))}"' for key, value in token.attrs.items() if key != "style")
         following = tokens[index + 1].content if index + 1 < len(tokens) else ""
         direction = "" if following.isascii() and name != "md-list" else ' dir="auto"'

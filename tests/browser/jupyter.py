@@ -93,6 +93,9 @@ def running_server(folder: Path) -> Iterator[Server]:
     root, home = folder / "notebooks", folder / "home"
     root.mkdir()
     home.mkdir()
+    news = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    news.parent.mkdir(parents=True)
+    news.write_text('{"fetchNews": "false", "checkForUpdates": false}')
     token = secrets.token_hex(16)
     environment = {
         **os.environ,
@@ -108,7 +111,6 @@ def running_server(folder: Path) -> Iterator[Server]:
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
     command += ["--ServerApp.port=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}"]
     command += ["--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"]
-    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=root)
     try:
