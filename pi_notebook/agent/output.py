@@ -1,0 +1,193 @@
+"""What a tool writes to stdout and stderr, and the figures it leaves open in pyplot, told apart by call."""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+from ._progress_bars import watch_progress_bars
+from .tool import ToolContext
+
+
+class Captured:
+    """What one call wrote and displayed.
+
+    Attributes:
+        text: All that was written to stdout and stderr, in order.
+        displays: Rich output in order: objects (figures), or mimebundles (dict of mime type to data).
+    """
+
+    __slots__ = ("_lock", "_parts", "displays")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._lock = threading.Lock()
+        self.displays: list[Any] = []
+
+    @property
+    def text(self) -> str:
+        with self._lock:
+            if len(self._parts) > 1:
+                self._parts[:] = ["".join(self._parts)]
+            return self._parts[0] if self._parts else ""
+
+    def write(self, text: str) -> None:
+        with self._lock:
+            self._parts.append(text)
+
+    def __bool__(self) -> bool:
+        return bool(self.displays or self.text)
+
+    def __repr__(self) -> str:
+        return f"<Captured: {len(self.text)} characters, {len(self.displays)} displays>"
+
+
+class _Sink:
+    """Where the writes of one call go: kept, told to the call's console, and passed on if `echo`.
+
+    The console is told whole lines (`print` writes its text and its line end apart), and the rest on a flush.
+    """
+
+    def __init__(self, context: ToolContext, captured: Captured, echo: bool) -> None:
+        self.context = context
+        self.captured = captured
+        self.echo = echo
+        self.lock = threading.RLock()
+        self.pending: list[str] = []
+        self.telling = threading.local()
+
+    def write(self, text: str) -> None:
+        self.captured.write(text)
+        with self.lock:
+            self.pending.append(text)
+            if "\n" in text:
+                self.flush()
+
+    def flush(self) -> None:
+        with self.lock:
+            text, self.pending = "".join(self.pending), []
+            if text:
+                # A listener may print in its turn, which must not be told to it.
+                self.telling.active = True
+                try:
+                    self.context.console.write(text)
+                finally:
+                    self.telling.active = False
+
+    def is_telling(self) -> bool:
+        return getattr(self.telling, "active", False)
+
+
+_sink: contextvars.ContextVar[_Sink | None] = contextvars.ContextVar("pi_notebook_sink", default=None)
+
+
+class _Router:
+    """Stands in for `sys.stdout` or `sys.stderr` while calls run; writes outside of a call pass through."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._original: TextIO | None = None
+
+    def install(self) -> None:
+        if (present := getattr(sys, self._name)) is not self:
+            self._original = present
+            setattr(sys, self._name, self)
+
+    def remove(self) -> None:
+        if getattr(sys, self._name) is self:
+            setattr(sys, self._name, self._original)
+
+    def _real(self) -> TextIO:
+        """Whoever kept this object, as a logging handler does, writes to today's stream afterwards."""
+        present = getattr(sys, self._name)
+        real = self._original if present is self else present
+        return cast(TextIO, real or getattr(sys, f"__{self._name}__") or _Nowhere())
+
+    def write(self, text: str) -> int:
+        sink = _sink.get()
+        if sink is None or sink.is_telling():
+            return self._real().write(text)
+        if text.startswith("\r") and watch_progress_bars():
+            return len(text)  # the first bar of a tqdm that was imported inside the tool
+        sink.write(text)
+        if sink.echo:
+            self._real().write(text)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        sink = _sink.get()
+        if sink is not None and not sink.is_telling():
+            sink.flush()
+        self._real().flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real(), name)
+
+
+class _Nowhere:
+    """A process without a console (pythonw) has None as its stdout."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None: ...
+
+
+_routers = (_Router("stdout"), _Router("stderr"))
+_lock = threading.Lock()
+_active = 0
+
+
+@contextmanager
+def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captured]:
+    """Collect what is written to stdout and stderr inside, in every thread that runs in a copy of this context.
+
+    Text goes to `context.console` as it comes, and with `echo` to the real stream too. Calls that run side by side
+    never mix. `tqdm` bars become `context.progress`. pyplot figures that were opened inside are collected at the end
+    and closed, so that the next call starts on a new one.
+    """
+    global _active
+    captured = Captured()
+    sink = _Sink(context, captured, echo)
+    figures = open_figures()
+    watch_progress_bars()
+    with _lock:
+        _active += 1
+        for router in _routers:
+            router.install()
+    token = _sink.set(sink)
+    try:
+        yield captured
+    finally:
+        _sink.reset(token)
+        sink.flush()
+        with _lock:
+            _active -= 1
+            if not _active:
+                for router in _routers:
+                    router.remove()
+        take_figures(captured, before=figures)
+
+
+def open_figures() -> set[int]:
+    """The numbers of pyplot's open figures."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set(pyplot.get_fignums()) if pyplot is not None else set()
+
+
+def take_figures(captured: Captured, before: set[int]) -> None:
+    """Move the pyplot figures that were opened since `before` into `captured.displays`."""
+    for number in sorted(open_figures() - before):
+        pyplot = sys.modules["matplotlib.pyplot"]
+        captured.displays.append(pyplot.figure(number))
+        pyplot.close(number)
