@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .agent._variable_types import NotebookVariable as NotebookVariable
     from .agent.agent import Agent as Agent
     from .agent.function_tool import tool as tool
     from .agent.hooks import Decision as Decision
@@ -35,6 +36,7 @@ _HOMES = {
     "Decision": ".agent.hooks",
     "ImageContent": ".ai.messages",
     "Model": ".ai.model",
+    "NotebookVariable": ".agent._variable_types",
     "PiNotebookError": ".errors",
     "Question": ".agent.hooks",
     "Rules": ".notebook.approval",

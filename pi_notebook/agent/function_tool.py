@@ -195,6 +195,12 @@ class FunctionTool(Tool, Generic[P, R]):
 
     # ---- as a tool -------------------------------------------------------------------------------
 
+    def call(self, /, **arguments: Any) -> ToolResult:
+        """As `Tool.call`; a plain `def` runs on this very thread. Python values will do: dates, models, tables."""
+        from ._person_calls import call_for_person
+
+        return call_for_person(self, arguments)
+
     def bind(self, arguments: dict[str, Any]) -> BoundCall:
         return self.compiled.bind(self.name, arguments)
 

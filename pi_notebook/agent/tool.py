@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -222,8 +223,8 @@ class Host:
         return await run_in_worker(function)
 
     def variables(self) -> Mapping[str, Any]:
-        """The live variables that a tool's parameter may name."""
-        return {}
+        """The live variables that a tool's parameter may name; here those of the script."""
+        return vars(sys.modules["__main__"])
 
     def capture(self, context: ToolContext) -> AbstractContextManager[Captured]:
         """Collect what is printed and displayed inside, in every thread that runs in a copy of this context.
