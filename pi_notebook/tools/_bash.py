@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..agent.tool import ConsoleText, OnUpdate, Tool, ToolResult
@@ -16,7 +15,7 @@ from ..agent.workers import run_in_worker
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
-from ._paths import Workspace
+from ._paths import Workspace, let_read
 from ._process import Ended, run_command
 from ._shell_output import ShellOutput
 from ._truncate import MAX_BYTES, MAX_LINES
@@ -136,7 +135,7 @@ def _bash(
     output.close()
     text, cut_note = output.end()
     if output.path is not None:
-        workspace.let_read(Path(output.path))
+        let_read(output.path)
     notes = [note for note in (cut_note, *_how_it_ended(ended, timeout)) if note]
     content = text.rstrip("\n") or "(no output)"
     if notes:

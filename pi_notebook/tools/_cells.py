@@ -48,7 +48,8 @@ def _cell(number: int, cell: Mapping[str, Any]) -> Cell:
         title += f", [{executed}]"
     parts = [f"--- {title} ---", _joined(cell.get("source", cell.get("input", "")))]
     images: list[tuple[str, str]] = []
-    for output in cell.get("outputs") or ():
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
         if isinstance(output, Mapping):
             parts.append(_output(output, images))
     return Cell("\n".join(part.rstrip("\n") for part in parts if part), images)
@@ -60,7 +61,9 @@ def _output(output: Mapping[str, Any], images: list[tuple[str, str]]) -> str:
         name = output.get("name", output.get("stream", "stdout"))
         return _labelled(f"output, {name}", _joined(output.get("text", "")))
     if kind in ("error", "pyerr"):
-        lines = output.get("traceback") or [f"{output.get('ename')}: {output.get('evalue')}"]
+        lines = output.get("traceback")
+        if not isinstance(lines, list) or not lines:
+            lines = [f"{output.get('ename')}: {output.get('evalue')}"]
         return _labelled("error", _ANSI.sub("", "\n".join(map(str, lines))), tail=True)
     data = output.get("data")
     if not isinstance(data, Mapping):  # format 3 keeps the data beside the type
@@ -88,4 +91,4 @@ def _labelled(label: str, text: str, *, tail: bool = False) -> str:
 def _joined(source: Any) -> str:
     if isinstance(source, list):
         return "".join(map(str, source))
-    return str(source)
+    return "" if source is None else str(source)

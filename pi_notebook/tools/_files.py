@@ -108,15 +108,16 @@ def opened(workspace: Workspace, path: Path) -> Iterator[tuple[BinaryIO, os.stat
     except FileNotFoundError:
         raise
     except IsADirectoryError as error:
-        raise ToolError(f"{name or '.'} is a folder; list it with ls.") from error
+        raise ToolError(f"{name} is a folder; list it with ls.") from error
     except OSError as error:
         raise ToolError(f"{name} cannot be read: {reason(error)}.") from error
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{name} is a folder; list it with ls.")
-        if not stat.S_ISREG(status.st_mode):
-            raise ToolError(f"{name} is {kind(status.st_mode)}, not a file.")
+        raise ToolError(f"{name} is {kind(status.st_mode)}, not a file.")
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
         yield file, status
 
 

@@ -74,7 +74,7 @@ def _find(workspace: Workspace, pattern: str, given: str, limit: int, signal: Ab
         notes.append(f"{cut.left_out} left out; use a narrower pattern.")
     if walk.unreadable:
         notes.append(f"Not looked into: {', '.join(walk.unreadable[:5])}{', …' if len(walk.unreadable) > 5 else ''}.")
-    text = cut.text or f"Nothing matches {pattern} in {workspace.shown(start)}."
+    text = cut.text or f"Nothing matches {pattern} in {workspace.named(start)}."
     if notes:
         text += "\n\n[" + " ".join(notes) + "]"
     return ToolResult([TextContent(text)], ListDetails(workspace.shown(start), cut.lines, more or bool(cut.by)))

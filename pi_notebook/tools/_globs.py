@@ -6,7 +6,7 @@ import fnmatch
 import itertools
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 from ..errors import ToolError
 
@@ -78,29 +78,30 @@ def _one(pattern: str) -> Callable[[str, bool], bool]:
     folders_only = pattern.endswith("/")
     pattern = pattern.rstrip("/").removeprefix("./")
     if "/" not in pattern and pattern != "**":
-        name_matches = _segment(pattern)
+        name_matches = segment(pattern)
         return lambda path, is_folder: (
             (is_folder or not folders_only) and name_matches(path.rpartition("/")[2]) is not None
         )
-    segments = [None if part == "**" else _segment(part) for part in pattern.strip("/").split("/")]
+    segments = [None if part == "**" else segment(part) for part in pattern.strip("/").split("/")]
 
     def matches(path: str, is_folder: bool) -> bool:
-        return (is_folder or not folders_only) and _segments_match(segments, path.split("/"))
+        return (is_folder or not folders_only) and match_segments(segments, path.split("/"))
 
     return matches
 
 
-_Segment = Callable[[str], "re.Match[str] | None"]
+Segment = Callable[[str], "re.Match[str] | None"]
+"""Matches one name of a path."""
 
 
-@cache
-def _segment(glob: str) -> _Segment:
-    # fnmatch's translation does not backtrack over stars, so no name can make it slow
+@lru_cache(maxsize=1_000)
+def segment(glob: str) -> Segment:
+    """The test for one name. fnmatch's translation does not backtrack over stars, so no name can make it slow."""
     return re.compile(fnmatch.translate(glob.replace("[^", "[!"))).match
 
 
-def _segments_match(segments: list[_Segment | None], names: list[str]) -> bool:
-    """None stands for `**`: any number of names, but at least one at the end."""
+def match_segments(segments: list[Segment | None], names: list[str]) -> bool:
+    """Whether `segments` match all of `names`. None stands for `**`: any number of names, at the end at least one."""
     reached = {0}
     for position, segment in enumerate(segments):
         if segment is None:

@@ -205,7 +205,7 @@ class _Report:
             notes.append(f"Long lines are cut to {MAX_LINE_CHARACTERS} characters; read shows them whole.")
         if unreadable:
             notes.append(f"Not looked into: {', '.join(unreadable[:5])}{', …' if len(unreadable) > 5 else ''}.")
-        text = cut.text or f"No matches for {pattern} in {self.workspace.shown(start)}."
+        text = cut.text or f"No matches for {pattern} in {self.workspace.named(start)}."
         if notes:
             text += "\n\n[" + " ".join(notes) + "]"
         return ToolResult([TextContent(text)], details)

@@ -62,8 +62,8 @@ def _ls(workspace: Workspace, given: str, limit: int) -> ToolResult:
         raise ToolError(f"{workspace.shown(path)} is not a folder; look into it with read.") from error
     except OSError as error:
         raise ToolError(f"{workspace.shown(path)} cannot be listed: {reason(error)}.") from error
-    names.sort(key=lambda name: (name.casefold(), name))
-    cut = cut_head("\n".join(names[:limit]), max_lines=limit)
+    names.sort(key=lambda entry: (entry[0].casefold(), entry[0]))
+    cut = cut_head("\n".join(marked for _, marked in names[:limit]), max_lines=limit)
     details = ListDetails(workspace.shown(path), cut.lines, cut.lines < len(names))
     if not names:
         return ToolResult([TextContent("(empty folder)")], details)
@@ -73,11 +73,11 @@ def _ls(workspace: Workspace, given: str, limit: int) -> ToolResult:
     return ToolResult([TextContent(text)], details)
 
 
-def _entries(workspace: Workspace, path: Path) -> list[str]:
-    """Names as shown. Raises `OSError`."""
+def _entries(workspace: Workspace, path: Path) -> list[tuple[str, str]]:
+    """Each entry's name, and the line that shows it. Raises `OSError`."""
     if not HAS_AT:
         with os.scandir(path) as found:
-            return [_marked(entry, None, path) for entry in found]
+            return [(entry.name, _marked(entry, None, path)) for entry in found]
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     if path == workspace.root:
         descriptor = os.open(path, flags)
@@ -86,7 +86,7 @@ def _entries(workspace: Workspace, path: Path) -> list[str]:
             descriptor = os.open(place.name, flags, dir_fd=place.folder)
     try:
         with os.scandir(descriptor) as found:
-            return [_marked(entry, descriptor, path) for entry in found]
+            return [(entry.name, _marked(entry, descriptor, path)) for entry in found]
     finally:
         os.close(descriptor)
 

@@ -9,7 +9,6 @@ import difflib
 import errno
 import os
 import re
-import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -110,6 +109,14 @@ def spellings(path: str) -> Iterator[str]:
                 yield form
 
 
+_readable: set[Path] = set()
+
+
+def let_read(path: Path) -> None:
+    """Let `read` open this one file outside of any root: a tool of this process wrote it and named it to the model."""
+    _readable.add(Path(os.path.realpath(path)))
+
+
 class Workspace:
     """The folder that file tools may not leave.
 
@@ -124,17 +131,14 @@ class Workspace:
         self.root = Path(os.path.realpath(Path.cwd() if root is None else Path(root).expanduser()))
         if not self.root.is_dir():
             raise ToolDefinitionError(f"The root of the file tools must be an existing folder: {self.root}.")
-        self._readable: set[Path] = set()
-        self._lock = threading.Lock()
-
-    def let_read(self, path: Path) -> None:
-        """Let `read` open this one file outside the root: it was written by a tool of this workspace."""
-        with self._lock:
-            self._readable.add(Path(os.path.realpath(path)))
 
     def shown(self, path: PurePath) -> str:
         """`path` as tools print it."""
         return display(self.root, path)
+
+    def named(self, path: PurePath) -> str:
+        """`shown`, for a sentence."""
+        return "the root folder" if path == self.root else self.shown(path)
 
     def find(self, path: str, *, reading: bool = False) -> Path:
         """The real path that a model means by `path`: absolute, free of links, inside the root.
@@ -170,7 +174,7 @@ class Workspace:
             real = Path(os.path.realpath(self.root / spelling))
         except (OSError, ValueError) as error:
             raise ToolError(f"{shown(given)} cannot be used as a path: {reason(error)}.") from error
-        if is_inside(self.root, real) or (reading and real in self._readable):
+        if is_inside(self.root, real) or (reading and real in _readable):
             return real
         raise ToolError(
             f"{shown(given)} is outside {shown(str(self.root))}, the folder that file tools may not leave "

@@ -9,11 +9,12 @@ import itertools
 import linecache
 import time
 import traceback
-from collections.abc import Awaitable, MutableMapping
+from collections.abc import Awaitable, Coroutine, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..agent.tool import OnUpdate, Tool, ToolContext, ToolResult
+from ..agent.workers import start_worker
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent, UserContent
 from ._truncate import count, cut_head, cut_tail
@@ -233,6 +234,13 @@ class NamespaceRunner:
     def _evaluate(self, tree: Any, name: str, mode: str) -> Any:
         compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         result = eval(compiled, self.namespace)  # type: ignore[arg-type]
-        if compiled.co_flags & inspect.CO_COROUTINE:
-            return asyncio.run(result)
-        return result
+        return _awaited(result) if compiled.co_flags & inspect.CO_COROUTINE else result
+
+
+def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine; on a loop and a thread of its own where this thread's loop is busy with this call."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    return start_worker(lambda: asyncio.run(coroutine)).result()

@@ -175,23 +175,35 @@ def _indent(line: str) -> str:
 
 def _reindented(new: str, old: str, plain: str, start: int, end: int) -> str:
     """`new` with the indentation of what is there, wherever `old` shows how the two differ."""
-    swaps: dict[str, str] = {}
     before = plain[plain.rfind("\n", 0, start) + 1 : start]
-    there = plain[start:end] if before.strip() else before + plain[start:end]
-    for asked, actual in zip(old.split("\n"), there.split("\n"), strict=False):
+    within_line = bool(before.strip())
+    asked_lines = old.split("\n")
+    actual_lines = (before + plain[start:end]).split("\n")
+    swaps: dict[str, str] = {}
+    for asked, actual in list(zip(asked_lines, actual_lines, strict=False))[within_line:]:
         if asked.strip() and actual.strip():
             swaps.setdefault(_indent(asked), _indent(actual))
     if all(asked == actual for asked, actual in swaps.items()):
         return new
-    lines = []
-    for number, line in enumerate(new.split("\n")):
+    lines = new.split("\n")
+    for number, line in enumerate(lines):
         indent = _indent(line)
         known = max((asked for asked in swaps if indent.startswith(asked)), key=len, default=None)
-        if known is None or not line.strip() or (number == 0 and not _indent(old)):
-            lines.append(line)
-        else:
-            lines.append(swaps[known] + line[len(known) :])
+        begins_in_place = number == 0 and not _indent(old)
+        if known is not None and line.strip() and not begins_in_place:
+            deeper = _in_units_of(swaps, indent[len(known) :])
+            lines[number] = swaps[known] + deeper + line[len(indent) :]
     return "\n".join(lines)
+
+
+def _in_units_of(swaps: dict[str, str], indent: str) -> str:
+    """Indentation that goes deeper than what was replaced, in tabs where the file has tabs for spaces, or the reverse."""
+    for asked, actual in swaps.items():
+        if asked and actual and not asked.strip(" ") and not actual.strip("\t") and len(asked) % len(actual) == 0:
+            return indent.replace(" " * (len(asked) // len(actual)), "\t")
+        if asked and actual and not asked.strip("\t") and not actual.strip(" ") and len(actual) % len(asked) == 0:
+            return indent.replace("\t", " " * (len(actual) // len(asked)))
+    return indent
 
 
 def _hint(plain: str, old: str) -> str:

@@ -82,7 +82,7 @@ def _cut(text: str, max_lines: int, max_bytes: int, *, tail: bool) -> Cut:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    if len(lines) <= max_lines and total_bytes <= max_bytes:
+    if len(lines) <= max_lines and total_bytes - text.endswith("\n") <= max_bytes:
         return Cut(text, len(lines), len(lines), total_bytes, total_bytes)
     kept: list[str] = []
     used = 0

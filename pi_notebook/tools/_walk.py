@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ToolError
 from ._files import _READ, HAS_AT, held
+from ._gitignore import Rule, parse, verdict
 from ._paths import Workspace, reason
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 MAX_IGNORE_FILE = 1 << 20
 SKIPPED = ".git"
@@ -33,13 +31,17 @@ class _Rules:
     """The rules of one `.gitignore`. `prefix` leads from its folder to the folder walked, or is empty; `depth` is how
     many characters of a walked path lead to its folder."""
 
-    spec: GitIgnoreSpec
+    rules: list[Rule]
     prefix: str = ""
     depth: int = 0
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
-        relative = self.prefix + path[self.depth :] + ("/" if is_folder else "")
-        return self.spec.check_file(relative).include
+        return verdict(self.rules, self.prefix + path[self.depth :], is_folder)
+
+    def exclude_the_start(self) -> bool:
+        """Whether they exclude the folder walked, or one that it is in."""
+        parts = self.prefix.rstrip("/").split("/")
+        return any(verdict(self.rules, "/".join(parts[: n + 1]), True) for n in range(len(parts)))
 
 
 @dataclass(slots=True)
@@ -104,9 +106,9 @@ class Walk:
             return None
         path = folder.path + entry.name
         for rules in reversed(folder.rules):
-            verdict = rules.verdict(path, is_folder)
-            if verdict is not None:
-                if verdict:
+            excluded = rules.verdict(path, is_folder)
+            if excluded is not None:
+                if excluded:
                     return None
                 break
         return Found(path, is_folder, is_file)
@@ -141,12 +143,12 @@ class Walk:
             status = full.stat() if descriptor is None else os.fstat(descriptor)
             with os.scandir(full if descriptor is None else descriptor) as found:
                 entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
-            own = _ignore_file(full, descriptor) if any(entry.name == ".gitignore" for entry in entries) else None
+            own = _ignore_file(full, descriptor) if any(entry.name == ".gitignore" for entry in entries) else []
         except BaseException:
             if descriptor is not None:
                 os.close(descriptor)
             raise
-        if own is not None:
+        if own:
             rules = [*rules, _Rules(own, depth=len(path))]
         return _Folder(path, descriptor, (status.st_dev, status.st_ino), iter(entries), rules)
 
@@ -156,29 +158,21 @@ def _close(folder: _Folder) -> None:
         os.close(folder.descriptor)
 
 
-def _ignore_file(folder: Path, descriptor: int | None) -> GitIgnoreSpec | None:
-    """The rules in a folder's `.gitignore`; None if there are none, or if it is a link (git follows none either)."""
-    from pathspec import GitIgnoreSpec
-
+def _ignore_file(folder: Path, descriptor: int | None) -> list[Rule]:
+    """The rules in a folder's `.gitignore`; none if it is a link (git follows none either)."""
     name = ".gitignore" if descriptor is not None else str(folder / ".gitignore")
     try:
         file = os.open(name, _READ, dir_fd=descriptor)
     except OSError:
-        return None
-    with os.fdopen(file, "rb") as opened:
-        try:
-            text = opened.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
-        except OSError:
-            return None
-    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip() and not line.startswith("#")]
-    specs = []
-    for line in lines:
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git passes over lines that it cannot read
-            continue
-        specs.append(line)
-    return GitIgnoreSpec.from_lines(specs) if specs else None
+        return []
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return []
+        return parse(os.fsdecode(os.read(file, MAX_IGNORE_FILE)))
+    except OSError:
+        return []
+    finally:
+        os.close(file)
 
 
 def _rules_above(workspace: Workspace, start: Path) -> list[_Rules]:
@@ -193,15 +187,9 @@ def _rules_above(workspace: Workspace, start: Path) -> list[_Rules]:
                 break
     if top is None:
         folders = [folder for folder in folders if folder.is_relative_to(workspace.root)]
-    rules: list[_Rules] = []
-    for folder in reversed(folders):
-        spec = _ignore_file(folder, None)
-        if spec is not None:
-            rules.append(_Rules(spec, prefix=start.relative_to(folder).as_posix() + "/"))
-    return [] if any(_names(rule) for rule in rules) else rules
-
-
-def _names(rule: _Rules) -> bool:
-    """Whether a rule excludes the start itself or a folder that it is in."""
-    parts = rule.prefix.rstrip("/").split("/")
-    return any(rule.spec.check_file("/".join(parts[:n]) + "/").include for n in range(1, len(parts) + 1))
+    found = [
+        _Rules(rules, prefix=start.relative_to(folder).as_posix() + "/")
+        for folder in reversed(folders)
+        if (rules := _ignore_file(folder, None))
+    ]
+    return [] if any(rules.exclude_the_start() for rules in found) else found
