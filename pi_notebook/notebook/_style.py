@@ -97,15 +97,16 @@ def part(*names: str) -> str:
     return ' class="' + " ".join(f"pi-{name}" for name in names) + '"'
 
 
+_TAG = re.compile(r"<[a-z][a-z0-9]*(?: [a-z-]+=\"[^\"]*\")+>")
 _PART = re.compile(r' class="(pi-[a-z0-9 -]*)"')
 
 
 def inlined(markup: str) -> str:
     """`markup` with its parts' names replaced by their declarations, for where no stylesheet goes along.
 
-    Text cannot be mistaken for a part: its quotation marks are escaped.
+    Only inside tags: text may hold quotation marks, but no `<`, and an attribute's value holds none of the former.
     """
-    return _PART.sub(lambda found: _declarations(found[1]), markup)
+    return _TAG.sub(lambda tag: _PART.sub(lambda found: _declarations(found[1]), tag[0]), markup)
 
 
 @lru_cache(maxsize=256)

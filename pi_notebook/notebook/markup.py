@@ -111,7 +111,10 @@ def table_of(value: Any) -> str:
     import nh3
 
     cleaned = nh3.clean(
-        shown, tags=set(_TABLE_TAGS), attributes=_TABLE_ATTRIBUTES, clean_content_tags={"style", "script"}
+        without_lone_surrogates(shown),
+        tags=set(_TABLE_TAGS),
+        attributes=_TABLE_ATTRIBUTES,
+        clean_content_tags={"style", "script"},
     )
     cleaned = cleaned[cleaned.index("<table") :] if "<table" in cleaned else ""
     return re.sub(r"\s*\n\s*", "", cleaned)

@@ -109,9 +109,7 @@ def make_tool(name: str, schema: Any = None) -> Tool:
 
 def picture() -> ImageContent:
     """A small gradient as PNG."""
-    rows = b"".join(
-        b"\0" + b"".join(bytes((40 + x, 120, 220 - y)) for x in range(160)) for y in range(60)
-    )
+    rows = b"".join(b"\0" + b"".join(bytes((40 + x, 120, 220 - y)) for x in range(160)) for y in range(60))
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -139,7 +137,10 @@ LONG_ARGUMENTS = {
 
 
 def streaming() -> Play:
-    play = Play(inserted=["{sales}: DataFrame, 120 rows × 4 columns"], warnings=["{slaes} was sent as it is. Did you mean {sales}?"])
+    play = Play(
+        inserted=["{sales}: DataFrame, 120 rows × 4 columns"],
+        warnings=["{slaes} was sent as it is. Did you mean {sales}?"],
+    )
     play.think()
     play.say(ANSWER[:430], end=False)
     return play
@@ -200,7 +201,9 @@ def blocked() -> Play:
     play.end_reply("tool_use")
     play.start(call, run=False)
     question = play.ask(call)
-    play.view.answered(question, Decision("block", "The user blocked this call. Reason: keep them, they are refunds", at=0))
+    play.view.answered(
+        question, Decision("block", "The user blocked this call. Reason: keep them, they are refunds", at=0)
+    )
     play.finish(call, ToolResult.failure("The user blocked this call. Reason: keep them, they are refunds"), None)
     play.begin()
     play.say("Then I leave the table as it is.\n")
@@ -224,7 +227,9 @@ def failed() -> Play:
 
 
 def done() -> Play:
-    play = Play(notice="practice is no language model: it matches words to tools. %agent models tells how to connect one.")
+    play = Play(
+        notice="practice is no language model: it matches words to tools. %agent models tells how to connect one."
+    )
     play.think()
     play.say("Here is the table, and a picture of it.\n")
     one = play.call("c1", "head", {"table": "sales", "rows": 4})
