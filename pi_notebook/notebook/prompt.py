@@ -66,11 +66,19 @@ def render_prompt(
             continue
         _append_text(rendered.content, text[at : match.start()])
         blocks = list(to_content(found[0]))
+        # A model that is shown a preview has to know the name, or it could not give it to a tool.
+        is_preview = any(block.type != "text" or "\n" in block.text for block in blocks) and not isinstance(
+            found[0], str
+        )
+        if is_preview:
+            _append_text(rendered.content, f"`{match[0][1:-1]}`:\n")
         for block in blocks:
             if block.type == "text":
                 _append_text(rendered.content, block.text)
             else:
                 rendered.content.append(block)
+        if is_preview:
+            _append_text(rendered.content, "\n\n")
         rendered.inserted.append(f"{match[0][1:-1]}: {_describe(found[0])}")
         at = match.end()
     _append_text(rendered.content, text[at:])

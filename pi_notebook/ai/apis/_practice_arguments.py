@@ -68,6 +68,7 @@ def fill(match: Match, text: str, memory: Memory) -> Filled:
         filler.free_text,
         filler.plain_words,
         filler.remembered,
+        filler.words_of_the_tool,
     ):
         take()
     filler.list_of_values()
@@ -98,6 +99,7 @@ class _Filler:
             *(name for name in self.properties if name not in self.required),
         ]
         self.index_of: dict[str, int] = {}
+        self.taken: set[int] = set()
 
     def open(self, *, required: bool = False) -> list[str]:
         """Parameters without a value, required ones first."""
@@ -115,6 +117,7 @@ class _Filler:
     def put(self, name: str, value: Any, *indexes: int) -> None:
         self.done.arguments[name] = value
         self.used.update(indexes)
+        self.taken.update(indexes)
         if indexes:
             self.index_of[name] = indexes[0]
 
@@ -164,9 +167,9 @@ class _Filler:
             schema = self.properties[name]
             values = schema.get("enum")
             if values:
-                for index, token in enumerate(self.tokens):
+                for index in range(len(self.tokens)):
                     value = self._value(index, name)
-                    if value is not NOTHING and (index not in self.used or token.key not in self.words.name):
+                    if value is not NOTHING and index not in self.taken:
                         self.put(name, value, index)
                         break
                 else:
@@ -252,9 +255,9 @@ class _Filler:
 
     def _tied(self, name: str, index: int) -> bool:
         """Whether the words around a number speak of this parameter: `5 lines`, `timeout of 3`, `first 5`."""
+        if self._text(index - 1) in _ORDINALS and any(other.lower() in _COUNTS for other in self.open()):
+            return name.lower() in _COUNTS
         about = set(map(stem, split_name(name))) | stems(str(self.properties[name].get("description", "")))
-        if name.lower() in _COUNTS:
-            about |= _ORDINALS
         near = [i for i in (index - 2, index - 1, index + 1) if 0 <= i < len(self.tokens)]
         return any(self.tokens[i].key in about for i in near)
 
@@ -322,14 +325,21 @@ class _Filler:
                 continue
             after = self.text.partition(": ")[2].strip() if ": " in self.text else ""
             if not after and role == "text":
-                named = [self.tokens[index].end for index in self.used if self.tokens[index].kind == "word"]
+                named = [self.tokens[index].end for index in self.used]
                 after = self.text[max(named, default=len(self.text)) :]
                 after = re.sub(r"^\W*(?:(?:for|about|that|with|of|on|says?|saying)\b)?\s*", "", after)
             if after := after.strip(" .?!\n"):
                 self.put(name, after, *range(len(self.tokens)))
 
     def plain_words(self) -> None:
-        """What is left: capitalised names first, then words the tool's description does not use, then any."""
+        """What is left: capitalised names first, then words that the tool's description does not use."""
+        self._take_words(described=False)
+
+    def words_of_the_tool(self) -> None:
+        """At last, words that the tool's description uses as well."""
+        self._take_words(described=True)
+
+    def _take_words(self, described: bool) -> None:
         for name in sorted(self.open(required=True), key=lambda name: self.role(name) == "container"):
             schema = self.properties[name]
             if schema.get("type", "string") != "string" or self.role(name) in _SAID_WHOLE:
@@ -337,7 +347,7 @@ class _Filler:
             left = [i for i, token in enumerate(self.tokens) if token.content and self.free(i)]
             left = [i for i in left if self._text(i) not in _ORDINALS]
             left = [i for i in left if self.tokens[i].key not in self.words.parameters] or left
-            ranked = sorted(left, key=self._rank)
+            ranked = sorted((i for i in left if described or self._rank(i) < 2), key=self._rank)
             for index in ranked:
                 value = self._value(index, name)
                 if value is not NOTHING:

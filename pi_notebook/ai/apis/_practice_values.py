@@ -11,21 +11,26 @@ from ._practice_words import Token, stem, tokens
 
 NOTHING: Any = object()
 
+_WORDS = "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"
 NUMBER_WORDS = {
     word: number
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    for number, word in enumerate(_WORDS)
     if word != "one"  # "one column" counts nothing
 }
-_COMPARISONS = [
-    (r"(?:is\s+|are\s+)?(?:less|smaller|lower|fewer)\s+than|below|under", "<"),
-    (r"(?:is\s+|are\s+)?(?:greater|more|larger|bigger|higher)\s+than|above|over|exceeds?", ">"),
-    (r"(?:is\s+|are\s+)?at\s+least", ">="),
-    (r"(?:is\s+|are\s+)?at\s+most|up\s+to", "<="),
-    (r"(?:is\s+|are\s+)?not\s+equal\s+to|is\s+not|isn't|differs\s+from", "!="),
-    (r"(?:is\s+|are\s+)?equal\s+to|equals|is|are", "=="),
-    (r"<=|>=|==|!=|<|>|=", ""),
-]
-_VALUE = r"""(-?\d+(?:\.\d+)?|"[^"]*"|'[^']*')"""
+_COMPARISONS = {
+    r"(?:less|smaller|lower|fewer)\s+than|below|under": "<",
+    r"(?:greater|more|larger|bigger|higher)\s+than|above|over|exceeds?": ">",
+    r"at\s+least": ">=",
+    r"at\s+most|up\s+to": "<=",
+    r"not\s+equal\s+to|is\s+not|not|isn't|differs\s+from": "!=",
+    r"equal\s+to|equals|is|are": "==",
+}
+_COMPARED = re.compile(
+    rf"""(?:\b(?P<joint>and|or)\s+)?\b(?!(?:is|are|and|or)\b)(?P<name>\w+)
+    (?:\s+(?:(?:is|are)\s+)?(?P<words>{"|".join(_COMPARISONS)})\s+ | \s*(?P<sign><=|>=|==|!=|<|>|=)\s*)
+    (?P<value>-?\d+(?:\.\d+)?|"[^"]*"|'[^']*')""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,16 +68,12 @@ def condition(text: str) -> tuple[str, int, int] | None:
         sign = {"negative": " < 0", "positive": " > 0"}.get(word[2].lower(), ".isna()")
         return f"{word[1]}{sign}", *word.span()
     parts, start, end = [], -1, -1
-    for match in re.finditer(
-        rf"(?:\b(and|or)\s+)?\b(\w+)\s*({'|'.join(pattern for pattern, _ in _COMPARISONS)})\s*{_VALUE}",
-        text,
-        re.IGNORECASE,
-    ):
-        said = match[3].lower()
-        sign = next((sign for pattern, sign in _COMPARISONS if re.fullmatch(pattern, said)), "") or said
-        joined = f" {(match[1] or 'and').lower()} " if parts else ""
-        parts.append(f"{joined}{match[2]} {'==' if sign == '=' else sign} {match[4]}")
-        start, end = (match.start(2) if start < 0 else start), match.end()
+    for match in _COMPARED.finditer(text):
+        said = (match["words"] or "").lower()
+        sign = next((sign for words, sign in _COMPARISONS.items() if re.fullmatch(words, said)), match["sign"])
+        joined = f" {(match['joint'] or 'and').lower()} " if parts else ""
+        parts.append(f"{joined}{match['name']} {'==' if sign == '=' else sign} {match['value']}")
+        start, end = (match.start("name") if start < 0 else start), match.end()
     return ("".join(parts), start, end) if parts else None
 
 

@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     (?P<fence>```[^\n`]*\n(?P<fenced>.*?)\n?```)
   | (?P<quoted>`(?P<tick>[^`]+)`|"(?P<double>[^"]*)"|“(?P<curly>[^”]*)”|(?<!\w)'(?P<single>[^']*)'(?!\w))
   | (?P<json>\{[^{}]*\}|\[[^\[\]]*\])
-  | (?P<link>(?:https?://|s3://)[^\s<>"']*[^\s<>"'.,;:!?)])
+  | (?P<link>[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|s3://)[^\s<>"']*[^\s<>"'.,;:!?)])
   | (?P<date>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)
   | (?P<number>(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/\\]|\.\w))
   | (?P<path>[\w*?~@+.-]*(?:[/\\][\w*?~@+.-]*)*[/\\](?:[\w*?~@+.-]*[\w*~])?
@@ -153,14 +153,13 @@ def best_match(found: Sequence[Token], tools: Sequence[ToolWords]) -> Match | No
 
 
 def _match(found: Sequence[Token], tool: ToolWords, tools: Sequence[ToolWords]) -> Match | None:
-    match, seen = Match(tool, 0.0), set()
+    match = Match(tool, 0.0)
+    seen: set[str] = set()
     for token in found:
         spelled = token.kind in ("word", "quoted") and token.text.lower() == tool.tool.name.lower()
         if spelled:
             match.score += 100
-        elif not token.content and not (token.filler and token.key in tool.name):
-            continue
-        elif token.key in seen:
+        elif token.key in seen or not (token.content or (token.filler and token.key in tool.name)):
             continue
         elif token.key in tool.name:
             weight = 2.5 if token.key == tool.verb else 1.25
@@ -176,7 +175,16 @@ def _match(found: Sequence[Token], tool: ToolWords, tools: Sequence[ToolWords]) 
         seen.add(token.key)
         match.by_name = True
         match.words.append(token.text)
-    return match if match.words else None
+    harmless = tool.verb not in _NEEDS_ITS_VERB or match.score >= 100 or tool.verb in seen
+    return match if match.words and harmless else None
+
+
+# Tools whose first word says that something is changed are not called for their other words alone.
+_CHANGES = (
+    "drop", "wipe", "clear", "write", "send", "kill", "overwrite", "truncate", "update", "insert", "move", "rename",
+    "upload", "deploy", "pay", "buy", "order", "edit", "replace", "reset", "stop",
+)  # fmt: skip
+_NEEDS_ITS_VERB = frozenset(map(stem, _CHANGES))
 
 
 @dataclass(slots=True)
@@ -244,10 +252,13 @@ def steps(prompt: str, tools: Sequence[ToolWords]) -> list[Step]:
 
 def _starts_with(piece: str, tool: ToolWords) -> bool:
     """Whether the first word that means something belongs to the tool: `drop the rows`, but not `the price`."""
-    first = next((token for token in tokens(piece) if token.kind != "mark" and not token.filler), None)
-    return first is not None and (
-        first.key in tool.name or (first.kind == "word" and first.text.lower() == tool.tool.name.lower())
-    )
+    found = tokens(piece)
+    place = next((i for i, token in enumerate(found) if token.kind != "mark" and not token.filler), None)
+    if place is None or (place + 1 < len(found) and found[place + 1].text in ("=", ":")):  # `column=price`
+        return False
+    first = found[place]
+    spelled = first.kind == "word" and first.text.lower() == tool.tool.name.lower()
+    return first.key in tool.name or spelled
 
 
 def _asks(piece: str, match: Match | None) -> bool:

@@ -90,10 +90,15 @@ def _finished(message: Message) -> bool:
     return message.role == "assistant" and not message.tool_calls
 
 
+_PREVIEW = re.compile(r"^(?:[ \t]*\|.*\||\w+: [\d,]+ rows x [\d,]+ columns|Columns: .*)$\n*", re.MULTILINE)
+
+
 def _said(message: UserMessage) -> str:
-    if isinstance(message.content, str):
-        return message.content
-    return " ".join(block.text for block in message.content if block.type == "text")
+    """What the person wrote, without the previews of tables that were inserted into it."""
+    text = message.content
+    if not isinstance(text, str):
+        text = " ".join(block.text for block in text if block.type == "text")
+    return re.sub(r"(`[^`\n]+`):\s+(?=[.,;:!?])", r"\1", _PREVIEW.sub("", text))
 
 
 def answer(context: Context, tool_choice: str | None = None) -> list[AssistantContent]:
@@ -234,8 +239,8 @@ def _block(text: str) -> str:
     """A result inside a sentence if it is short, else as a block of its own: tables as they are, the rest as code."""
     lines = text.split("\n")
     if len(lines) == 1 and len(text) <= _LONG_LINE:
-        if re.fullmatch(r"[-+\w.,:% ]+", text):
-            return f"**{text}**" + ("" if text.endswith(".") else ".")
+        if re.fullmatch(r"[-+\w.,:% ]{1,40}(?<!\.)", text):
+            return f"**{text}**."
         return text + ("" if text[-1] in ".!?" else ".")
     kept = [line[: 4 * _LONG_LINE] for line in lines[:_LONG_RESULT]]
     more = len(lines) - len(kept)
