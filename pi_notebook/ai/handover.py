@@ -51,10 +51,12 @@ def handover(
     for message in messages:
         if message.role == "tool_result":
             call_id = message.tool_call_id
-            call = next((call for call in calls if call.id == call_id), None)
-            if call is None:
+            for position, call in enumerate(calls):
+                if call.id == call_id:
+                    del calls[position]
+                    break
+            else:
                 continue
-            calls.remove(call)
             content = message.content if takes_images else _without_images(message.content, TOOL_IMAGE_LEFT_OUT)
             new_id = ids.get(call_id, call_id)
             if content is not message.content or new_id != call_id:

@@ -15,7 +15,7 @@ from ..stream import StreamEvent
 from ..transport import WireRequest
 from ._adapter import USER_AGENT, encode, find_key, stream_reply
 from ._openai_completions_compat import compat_of
-from ._openai_completions_messages import convert, describe, system_message
+from ._openai_completions_messages import convert, describe, encode_messages, system_message
 from ._openai_completions_request import parameters, request_body, uses_markers
 from ._openai_completions_stream import CompletionsDecoder
 
@@ -77,8 +77,11 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     if history is None:
         history = connection.encoded["openai-completions"] = EncodedHistory()
     settled, last = history.encode(
-        context.messages, model, lambda messages, _: convert(messages, model, context), encode
+        context.messages,
+        model,
+        lambda messages, _: convert(messages, model, context, as_json=True),
+        encode_messages,
     )
     system = b"".join(encode(message) + b"," for message in system_message(model, context))
-    messages = b"".join((system, settled, encode(last)[1:-1])).removesuffix(b",")
-    return b"".join((b'{"messages":[', messages, b"],", encode(parameters(model, context, options))[1:]))
+    messages = b"".join((system, settled, encode_messages(last)[1:-1])).removesuffix(b",")
+    return b"".join((encode(parameters(model, context, options))[:-1], b',"messages":[', messages, b"]}"))
