@@ -165,8 +165,8 @@ _QUIRKS: Mapping[str, Mapping[str, Any]] = {
     "plain-thinking": {"thinking_format": "openai"},
     "responses": {},
 }
-_SEES = re.compile(r"vision|llava|[-_.]?vl\b|vl[:-]|pixtral|gemma-?[34]|minicpm-v|moondream|llama-?4|omni|multimodal")
-_THINKS = re.compile(
+_SEES = r"vision|llava|[-_.]?vl\b|vl[:-]|pixtral|gemma-?[34]|minicpm-v|moondream|llama-?4|omni|multimodal"
+_THINKS = (
     r"\bo[134]\b|gpt-?(?:oss|[5-9])|claude-(?:\w+-)?(?:3[-.]7|[4-9])|gemini-(?:2\.5|[3-9])|deepseek-?r\d|qwq"
     r"|qwen-?3|magistral|think|reason"
 )
@@ -225,8 +225,8 @@ def facts_of(provider: str, model_id: str, *, local: bool = False) -> Facts:
     if known is not None:
         return known
     name = model_id.lower()
-    sees = bool(_SEES.search(name)) or not (local or name.startswith(("deepseek", "llama", "qwen")))
-    return Facts(input=("text", "image") if sees else ("text",), reasoning=bool(_THINKS.search(name)))
+    sees = bool(re.search(_SEES, name)) or not (local or name.startswith(("deepseek", "llama", "qwen")))
+    return Facts(input=("text", "image") if sees else ("text",), reasoning=bool(re.search(_THINKS, name)))
 
 
 def cost_of(model: Model, usage: Usage) -> Cost | None:

@@ -6,7 +6,6 @@ environment variables; more headers with `resolve_model(..., headers=)` or `Mode
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -18,13 +17,11 @@ from ..errors import ModelError
 from . import keys
 from .keys import Key
 from .model import Model, StreamOptions
-from .prices import cost_of, facts_of, known_models
 
 __all__ = [
     "PRACTICE",
     "PROVIDERS",
     "Provider",
-    "cost_of",
     "find_key",
     "has_key",
     "provider_of",
@@ -148,6 +145,8 @@ def resolve_model(
         raise ModelError(_no_address(provider))
     if not model_id:
         raise ModelError(_no_model(provider))
+    from .prices import facts_of  # a table that a request to a model made by hand does not need
+
     facts = facts_of(provider.name, model_id, local=provider.local)
     return Model(
         id=model_id,
@@ -171,6 +170,8 @@ def _split(name: str) -> tuple[Provider, str]:
     provider = PROVIDERS.get(head.strip().lower())
     if provider is not None:
         return provider, rest.strip() if colon else provider.model
+    from .prices import known_models
+
     owners = [owner for owner, models in known_models().items() if name in models]
     if len(owners) == 1:
         return PROVIDERS[owners[0]], name
@@ -182,6 +183,8 @@ def _unknown(name: str, owners: list[str]) -> str:
         return f"No model is named. Write provider:model, for example {_EXAMPLE}."
     if owners:
         return f"Model {name!r} needs its provider: {' or '.join(f'{owner}:{name}' for owner in owners)}."
+    from .prices import known_models
+
     head, colon, rest = name.partition(":")
     near = _nearest(head.lower(), [*PROVIDERS, PRACTICE.id])
     if near:
@@ -200,6 +203,8 @@ _EXAMPLE = "anthropic:claude-sonnet-4-5"
 
 
 def _nearest(word: str, known: list[str]) -> str | None:
+    import difflib
+
     return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.75)), None)
 
 
