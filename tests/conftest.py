@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -19,51 +19,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kernel")
 
 
-class Sessions:
-    """Kernels by ipykernel version, started when first asked for."""
+@pytest.fixture(scope="module")
+def sessions() -> Iterator[Callable[[str], Session]]:
+    """Running kernels by ipykernel version, one process per module; the namespace is emptied at each asking."""
+    running: dict[str, Session] = {}
 
-    def __init__(self) -> None:
-        self._running: dict[str, Session] = {}
-
-    def get(self, version: str) -> Session:
-        """The module's kernel of `version`, its namespace and its outputs as good as new."""
-        session = self._running.get(version)
+    def get(version: str) -> Session:
+        session = running.get(version)
         if session is None:
-            session = self._running[version] = start_session(kernel_name(version))
+            session = running[version] = start_session(kernel_name(version))
         else:
             session.run("%reset -f", silent=True)
         session.reset()
         return session
 
-    def close(self) -> None:
-        for session in self._running.values():
-            session.close()
-
-
-@pytest.fixture(scope="module")
-def sessions() -> Iterator[Sessions]:
-    found = Sessions()
-    yield found
-    found.close()
+    yield get
+    for session in running.values():
+        session.close()
 
 
 @pytest.fixture(params=KERNEL_VERSIONS)
-def kernel(request: pytest.FixtureRequest, sessions: Sessions) -> Session:
+def kernel(request: pytest.FixtureRequest, sessions: Callable[[str], Session]) -> Session:
     """A running kernel, once per tested ipykernel version; one process per module, its namespace emptied."""
-    return sessions.get(request.param)
+    return sessions(request.param)
 
 
 @pytest.fixture
-def newest_kernel(sessions: Sessions) -> Session:
+def newest_kernel(sessions: Callable[[str], Session]) -> Session:
     """A running kernel of the newest tested ipykernel."""
-    return sessions.get(KERNEL_VERSIONS[-1])
+    return sessions(KERNEL_VERSIONS[-1])
 
 
 @pytest.fixture(params=PAGES)
-def page(request: pytest.FixtureRequest, sessions: Sessions) -> Iterator[Session]:
+def page(request: pytest.FixtureRequest, sessions: Callable[[str], Session]) -> Iterator[Session]:
     """As `kernel`, and on ipykernel 7 a second time with widget messages addressed to a subshell."""
     version, _, subshell = request.param.partition("-")
-    session = sessions.get(version)
+    session = sessions(version)
     if not subshell:
         yield session
         return

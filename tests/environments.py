@@ -49,9 +49,7 @@ def make_kernel(version: str) -> None:
     if not stamp.exists() or stamp.read_text() != borrowed:
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment, symlinks=True, with_pip=False)
-        own = Path(
-            sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)})
-        )
+        own = Path(sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)}))
         # addsitedir, not a bare path: the editable install of the package is itself a .pth file in there
         (own / "borrowed.pth").write_text(f"import site; site.addsitedir({borrowed!r})\n")
         pip_install(environment, "--ignore-installed", "--no-deps", f"ipykernel=={version}")
@@ -75,9 +73,7 @@ def make_kernel(version: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["kernels"])
     parser.parse_args()
     for version in KERNEL_VERSIONS:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 COMM_TYPES = frozenset({"comm_open", "comm_msg", "comm_close"})
@@ -103,9 +103,7 @@ class _KernelSource:
 
     def _is_ours(self, header: dict[str, Any]) -> bool:
         if header["msg_type"] in COMM_TYPES:
-            return (
-                True  # whatever subshell it is addressed to: widgets belong to the thread that runs the cell
-            )
+            return True  # whatever subshell it is addressed to: widgets belong to the thread that runs the cell
         return header["msg_type"] in INFO_TYPES and header.get("subshell_id") == self._subshell_id
 
     def _reply_stream(self) -> Any:
@@ -245,18 +243,13 @@ _SHARED_NAMES = (
     "session.unpack",
     "session.deserialize",
 )
-_WAYS: tuple[tuple[type[TappedStream] | type[ScannedQueue], tuple[str, ...]], ...] = (
-    (
-        TappedStream,
-        (
-            "shell_channel_thread.io_loop.add_callback",
-            "shell_channel_thread.manager.get_subshell_to_shell_channel_socket",
-            "shell_stream.on_recv",
-            "shell_stream._recv_callback",
-        ),
-    ),
-    (ScannedQueue, ("msg_queue._queue.pop", "dispatch_shell", "shell_stream.flush")),
+_TAP_NAMES = (
+    "shell_channel_thread.io_loop.add_callback",
+    "shell_channel_thread.manager.get_subshell_to_shell_channel_socket",
+    "shell_stream.on_recv",
+    "shell_stream._recv_callback",
 )
+_QUEUE_NAMES = ("msg_queue._queue.pop", "dispatch_shell", "shell_stream.flush")
 
 
 def find_source(kernel: Any, deliver: Callable[[Message], None]) -> Source:
@@ -264,14 +257,18 @@ def find_source(kernel: Any, deliver: Callable[[Message], None]) -> Source:
 
     `deliver` is called with each message, in order of arrival, from any thread.
     """
-    if kernel is None or not all(_has(kernel, name) for name in _SHARED_NAMES):
+    if kernel is None or not _has_all(kernel, _SHARED_NAMES):
         return NoSource()
-    if not (COMM_TYPES | INFO_TYPES) <= set(kernel.shell_handlers):
+    if not set(kernel.shell_handlers) >= COMM_TYPES | INFO_TYPES:
         return NoSource()
-    for way, names in _WAYS:
-        if all(_has(kernel, name) for name in names):
-            return way(kernel, deliver)
-    return NoSource()
+    # Some of ipykernel 7 have a message queue too, but nothing ever waits in it
+    if not hasattr(kernel, "shell_channel_thread"):
+        return ScannedQueue(kernel, deliver) if _has_all(kernel, _QUEUE_NAMES) else NoSource()
+    return TappedStream(kernel, deliver) if _has_all(kernel, _TAP_NAMES) else NoSource()
+
+
+def _has_all(thing: Any, names: Iterable[str]) -> bool:
+    return all(_has(thing, name) for name in names)
 
 
 def _has(thing: Any, dotted: str) -> bool:

@@ -316,9 +316,7 @@ class Bridge:
             future.set_exception(error)
             return
         else:
-            replacement = CallExited(
-                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            )
+            replacement = CallExited(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         # Not as they are: raised in a coroutine, they would end the agent's event loop
         replacement.__cause__ = error
         future.set_exception(replacement)

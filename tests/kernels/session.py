@@ -107,10 +107,14 @@ class Session:
         """Texts of the input requests so far."""
         self.statuses: list[tuple[str, str]] = []
         """(message type of the parent, state) of each status, in order."""
+        self.states: list[tuple[str, str]] = []
+        """(id of the parent, state) of each status, in order."""
         self.replies: dict[str, Message] = {}
         """Request id to its reply, whatever its type."""
         self.comm_subshell: str | None = None
         """Subshell that widget messages are addressed to, as JupyterLab does; None is the main shell."""
+        self.execute_subshell: str | None = None
+        """Subshell that cells run in."""
         self._unanswered: list[Message] = []
         self._started = 0
 
@@ -118,7 +122,13 @@ class Session:
 
     def submit(self, code: str, *, allow_stdin: bool = True, **options: Any) -> Cell:
         """Send `code` and return at once. `options`: those of `execute` (`silent`, `stop_on_error`, ...)."""
-        msg_id = self.client.execute(code, allow_stdin=allow_stdin, **options)
+        content = {"code": code, "silent": False, "user_expressions": {}, "stop_on_error": True}
+        content |= {"allow_stdin": allow_stdin, **options}
+        message = self.client.session.msg("execute_request", content)
+        if self.execute_subshell is not None:
+            message["header"]["subshell_id"] = self.execute_subshell
+        self.client.shell_channel.send(message)
+        msg_id = message["header"]["msg_id"]
         cell = self.cells[msg_id] = Cell(self, msg_id)
         return cell
 
@@ -251,6 +261,7 @@ class Session:
                 cell.reply = content
         elif kind == "status":
             self.statuses.append((parent.get("msg_type", ""), content["execution_state"]))
+            self.states.append((parent.get("msg_id", ""), content["execution_state"]))
             if cell is not None and content["execution_state"] == "idle":
                 cell.idle = True
         elif kind == "execute_input" and cell is not None:
@@ -290,6 +301,7 @@ class Session:
         self.prompts.clear()
         self.answers.clear()
         self.statuses.clear()
+        self.states.clear()
         self.replies.clear()
         self._unanswered.clear()
 
