@@ -12,7 +12,7 @@ from ..json_arguments import call_arguments
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
 
 # Words that stand for hidden reasoning, also in saved transcripts; the API itself gets the opaque data back.
 REDACTED = "[Reasoning redacted]"
@@ -136,20 +136,21 @@ class AnthropicReply:
             yield from self._close(self._open.pop(index))
         self._open[index] = place = len(reply.blocks)
         if kind == "tool_use":
-            yield reply.toolcall_start(block.get("id") or f"toolu_{new_call_id()}", block.get("name") or "")
+            call_id = as_text(block.get("id")) or f"toolu_{new_call_id()}"
+            yield reply.toolcall_start(call_id, as_text(block.get("name")))
             self._inputs[place] = block.get("input")
             return
         yield reply.text_start() if kind == "text" else reply.thinking_start()
         opened = reply.blocks[place]
         if kind == "redacted_thinking":
             opened.redacted = True
-            opened.signature = block.get("data")
+            opened.signature = as_text(block.get("data"))
             opened.pieces.append(REDACTED)
         elif kind == "thinking":
-            opened.signature = block.get("signature") or ""
-            opened.pieces.append(block.get("thinking") or "")
+            opened.signature = as_text(block.get("signature"))
+            opened.pieces.append(as_text(block.get("thinking")))
         else:
-            opened.pieces.append(block.get("text") or "")
+            opened.pieces.append(as_text(block.get("text")))
 
     def _delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         place = self._open.get(event.get("index"))
@@ -159,13 +160,13 @@ class AnthropicReply:
         kind = delta.get("type")
         block = self.reply.blocks[place]
         if kind == "text_delta" and block.kind == "text":
-            yield self.reply.text_delta(place, delta.get("text") or "")
+            yield self.reply.text_delta(place, as_text(delta.get("text")))
         elif kind == "input_json_delta" and block.kind == "tool_call":
-            yield self.reply.toolcall_delta(place, delta.get("partial_json") or "")
+            yield self.reply.toolcall_delta(place, as_text(delta.get("partial_json")))
         elif kind == "thinking_delta" and block.kind == "thinking":
-            yield self.reply.thinking_delta(place, delta.get("thinking") or "")
+            yield self.reply.thinking_delta(place, as_text(delta.get("thinking")))
         elif kind == "signature_delta" and block.kind == "thinking":
-            block.signature = (block.signature or "") + (delta.get("signature") or "")
+            block.signature = (block.signature or "") + as_text(delta.get("signature"))
 
     def _block_stop(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         place = self._open.pop(event.get("index"), None)
@@ -187,7 +188,7 @@ class AnthropicReply:
         block = reply.blocks[place]
         given = self._inputs.pop(place, None)
         if given and not block.text.strip():
-            yield reply.toolcall_delta(place, given if isinstance(given, str) else compact_json(given))
+            yield reply.toolcall_delta(place, as_text(given))
         name = block.name
         first, *more = call_arguments(block.text)
         yield reply.toolcall_end(place, first)

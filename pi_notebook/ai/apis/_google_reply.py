@@ -12,7 +12,7 @@ from ..json_arguments import call_arguments
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
 
 _STOP_REASONS: dict[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
 _REFUSALS = {
@@ -91,13 +91,13 @@ class GoogleReply:
 
     def _text(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
         reply = self.reply
-        text, kind = part["text"], "thinking" if part.get("thought") is True else "text"
+        text, kind = as_text(part["text"]), "thinking" if part.get("thought") is True else "text"
         if self._open is None or reply.blocks[self._open].kind != kind:
             yield from self._end_block()
             self._open = len(reply.blocks)
             yield reply.thinking_start() if kind == "thinking" else reply.text_start()
         # A signature may come with any piece of a block, and later pieces then lack it.
-        if signature := part.get("thoughtSignature"):
+        if signature := as_text(part.get("thoughtSignature")):
             reply.blocks[self._open].signature = signature
         yield (reply.thinking_delta if kind == "thinking" else reply.text_delta)(self._open, text)
 
@@ -110,16 +110,16 @@ class GoogleReply:
     def _call(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
         reply = self.reply
         call = part["functionCall"]
-        name = call.get("name") or ""
+        name = as_text(call.get("name"))
         given = call.get("args")
         for number, arguments in enumerate(call_arguments({} if given is None else given)):
-            call_id = call.get("id")
+            call_id = as_text(call.get("id"))
             if number or not call_id or call_id in self._call_ids:
                 call_id = f"{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:48] or 'call'}_{new_call_id()}"
             self._call_ids.add(call_id)
             place = len(reply.blocks)
             yield reply.toolcall_start(call_id, name)
-            reply.blocks[place].signature = part.get("thoughtSignature") or None
+            reply.blocks[place].signature = as_text(part.get("thoughtSignature")) or None
             yield reply.toolcall_delta(place, compact_json(arguments))
             yield reply.toolcall_end(place, arguments)
 

@@ -99,11 +99,11 @@ class ResponsesDecoder:
         yield start
 
     def _at(self, event: Json, kind: str) -> int | None:
-        index = self._open.get(event.get("output_index"))
+        index = self._open.get(_place_of(event))
         return index if index is not None and self.reply.blocks[index].kind == kind else None
 
     def _added(self, event: Json) -> Iterator[StreamEvent]:
-        yield from self._begin(event.get("output_index"), _item_of(event))
+        yield from self._begin(_place_of(event), _item_of(event))
 
     def _text(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "text")) is not None:
@@ -132,7 +132,7 @@ class ResponsesDecoder:
                 yield self.reply.toolcall_delta(index, whole[len(before) :])
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
-        item, place = _item_of(event), event.get("output_index")
+        item, place = _item_of(event), _place_of(event)
         if place not in self._open:
             yield from self._begin(place, item)
         index = self._at(event, _KINDS.get(item.get("type") or "", ""))
@@ -230,6 +230,11 @@ _INCOMPLETE = {"content_filter": "the provider's content filter stopped the repl
 def _response_of(event: Json) -> Json:
     response = event.get("response")
     return response if isinstance(response, dict) else {}
+
+
+def _place_of(event: Json) -> int | None:
+    place = event.get("output_index")
+    return place if isinstance(place, int) else None
 
 
 def _item_of(event: Json) -> Json:

@@ -52,10 +52,11 @@ class Reply:
 def sse(*events: Any, named: bool = False) -> bytes:
     lines = []
     for event in events:
-        name = f"event: {event['type']}\n" if named and isinstance(event, dict) else ""
+        kind = event.get("type") if isinstance(event, dict) else None
+        name = f"event: {kind}\n" if named and isinstance(kind, str) else ""
         data = event if isinstance(event, str) else json.dumps(event)
         lines.append(f"{name}data: {data}\n\n")
-    return "".join(lines).encode()
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def reply_to(

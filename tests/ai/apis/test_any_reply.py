@@ -1,0 +1,123 @@
+"""Whatever a server sends, a reply is a well-formed row of events with one end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pi_notebook.ai.message_json import message_from_json, message_to_json
+from pi_notebook.ai.model import Model
+from pi_notebook.ai.stream import Done, Error
+
+from .servers import reply_to, sse
+
+CALL = {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+MESSAGE = {"id": "m1", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
+# Replies as they should be; the test damages them.
+REPLIES: dict[str, list[Any]] = {
+    "anthropic-messages": [
+        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "S"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "t", "name": "add"}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"a": 1}'}},
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ],
+    "google-generative-ai": [
+        {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}]}}]},
+        {"candidates": [{"content": {"parts": [{"text": "x", "thoughtSignature": "c2ln"}]}}]},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "add", "args": {"a": 1}, "id": "c1"}}]}}]},
+        {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}},
+    ],
+    "openai-completions": [
+        {"id": "r", "choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "hm"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "x"}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "add"}}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": '{"a"'}}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        {"choices": [], "usage": {"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1}}},
+        "[DONE]",
+    ],
+    "openai-responses": [
+        {"type": "response.created", "response": {"id": "r"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**MESSAGE, "content": []}},
+        {"type": "response.content_part.added", "output_index": 0, "content_index": 0, "part": {"type": "output_text"}},
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "item_id": "m1", "delta": "x"},
+        {"type": "response.output_item.done", "output_index": 0, "item": MESSAGE},
+        {"type": "response.output_item.added", "output_index": 1, "item": {**CALL, "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "fc_1", "delta": '{"a": 1}'},
+        {"type": "response.function_call_arguments.done", "output_index": 1, "arguments": '{"a": 1}'},
+        {"type": "response.output_item.done", "output_index": 1, "item": CALL},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed", "usage": {"input_tokens": 3}}},
+    ],
+}  # fmt: skip
+INSTEAD = st.sampled_from(
+    [None, True, 0, -1, 7, 1.5, "", "x", "\ud83d", '{"a": 1}{"a": 2}', "[1", [], [None], [[]], {}, {"a": {}}]
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Each (container, key or position) in `value`."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
+
+
+@st.composite
+def replies(draw: st.DrawFn, api: str) -> list[Any]:
+    """A reply with some of its parts left out, doubled or replaced."""
+    events: list[Any] = json.loads(json.dumps(REPLIES[api]))
+    for _ in range(draw(st.integers(0, 4))):
+        if not (found := places(events)):
+            break
+        container, key = found[draw(st.integers(0, len(found) - 1))]
+        match draw(st.sampled_from(["leave out", "double", "replace"])):
+            case "leave out":
+                del container[key]
+            case "double" if isinstance(container, list):
+                container.insert(key, json.loads(json.dumps(container[key])))
+            case _:
+                container[key] = json.loads(json.dumps(draw(INSTEAD)))
+    return events
+
+
+@pytest.mark.parametrize("api", REPLIES)
+def test_replies_are_whole_before_they_are_damaged(api: str) -> None:
+    reply = reply_to(Model("m", api, "p", "http://server.test"), sse(*REPLIES[api], named=True))
+    assert reply.message.stop_reason == "tool_use", reply.error
+    assert [call.arguments for call in reply.message.tool_calls] == [{"a": 1}]
+    assert reply.message.text == "x"
+
+
+@pytest.mark.parametrize("api", REPLIES)
+@given(data=st.data())
+def test_any_reply_is_a_well_formed_row_of_events(api: str, data: st.DataObject) -> None:
+    events = data.draw(replies(api))
+    reply = reply_to(Model("m", api, "p", "http://server.test"), sse(*events, named=True))
+    assert [isinstance(event, Done | Error) for event in reply.events] == [False] * (len(reply.events) - 1) + [True]
+    opened: list[str] = []
+    closed: set[int] = set()
+    for event in reply.events[1:-1]:
+        kind, _, step = event.type.rpartition("_")
+        place = event.content_index  # type: ignore[union-attr]
+        if step == "start":
+            assert place == len(opened)
+            opened.append(kind)
+        assert opened[place] == kind
+        assert place not in closed
+        closed.update([place] if step == "end" else [])
+    message = reply.message
+    assert [part.type.replace("_", "") for part in message.content] == opened
+    assert bool(message.error_message) == (message.stop_reason in ("error", "aborted"))
+    assert message_from_json(message_to_json(message)) == message
