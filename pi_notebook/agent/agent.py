@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ..ai.abort import AbortController, AbortSignal
-from ..ai.messages import AssistantMessage, ImageContent, Message, TextContent, UserMessage
+from ..ai.messages import (
+    AssistantMessage,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolResultMessage,
+    UserMessage,
+)
 from ..ai.model import Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..errors import AgentError
 from .events import AgentEnd, AgentEvent, MessageEnd, MessageStart, MessageUpdate, TurnEnd
@@ -400,12 +407,12 @@ class Agent:
         self.state.tools = [t for t in self.state.tools if t.name != tool.name] + [tool]
 
     async def _with_lifecycle(self, execute: Callable[[], Awaitable[Any]]) -> RunResult:
-        from ..ai.transport import Connection
-
         state = self.state
         self._run = run = _ActiveRun(Guards(self.max_turns, self.max_cost))
         state.is_streaming = True
         state.error_message = None
+        from ..ai.transport import Connection
+
         own = self.options.connection is None
         connection = self.options.connection or Connection()
         self.options = replace(self.options, connection=connection)
@@ -462,4 +469,4 @@ class Agent:
 def _as_messages(prompt: Prompt, images: Sequence[ImageContent] = ()) -> list[Message]:
     if isinstance(prompt, str):
         return [UserMessage((TextContent(prompt), *images))]
-    return list(prompt) if isinstance(prompt, Sequence) else [prompt]
+    return [prompt] if isinstance(prompt, UserMessage | AssistantMessage | ToolResultMessage) else list(prompt)

@@ -325,6 +325,8 @@ class ToolCalls:
             controller = AbortController()
             self.signal.on_abort(lambda: controller.abort(self.signal.reason))
             context.signal = signal = controller.signal
+        if tool.runs_on != "plain":
+            self.host.begun(context)
         token = contract._current.set(context)
         started = time.perf_counter()
         try:

@@ -153,7 +153,7 @@ class FunctionTool(Tool, Generic[P, R]):
         return inspect.signature(self.function)
 
     @property
-    def runs_on(self) -> str:
+    def runs_on(self) -> str:  # type: ignore[override]
         """`loop`, `plain` (the host's main thread, if it has one), `worker` or `executor`."""
         if _is_async(self.function):
             return "loop"

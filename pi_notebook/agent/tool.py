@@ -125,6 +125,8 @@ class Tool:
     timeout: float | None = None
     cancellable: ClassVar[bool] = True
     """Whether cancelling `execute` ends it; a call on a thread only hears the signal."""
+    runs_on: ClassVar[str] = "loop"
+    """`loop`, `plain` (where the host runs plain functions, in turn), `worker` or `executor`."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -221,6 +223,9 @@ class Host:
         from .workers import run_in_worker
 
         return await run_in_worker(function)
+
+    def begun(self, context: ToolContext) -> None:
+        """A call's own code begins now; for a plain function `run_plain` knows when that is."""
 
     def variables(self) -> Mapping[str, Any]:
         """The live variables that a tool's parameter may name; here those of the script."""

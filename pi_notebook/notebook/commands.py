@@ -36,19 +36,12 @@ def tools(words: list[str], magics: AgentMagics) -> Listing:
     """The tools that %%agent offers: name, signature, how they run, whether they ask, where defined."""
     _no_words("tools", words)
     rows = [
-        [tool.name, str(getattr(tool, "signature", "")), tool.execution_mode or "", _approval(tool), _defined_in(tool)]
+        [tool.name, str(getattr(tool, "signature", "")), tool.execution_mode or "", _approval(tool), getattr(tool, "where", "built in")]
         for tool in magics.available_tools()
     ]
     return Listing(
         ["tool", "signature", "mode", "approval", "defined in"], rows, "No tools yet: decorate one with @tool."
     )
-
-
-def _defined_in(tool: Any) -> str:
-    from ..agent._tracebacks import source_name
-
-    file, line = getattr(tool, "defined_at", ("", 0))
-    return f"{source_name(file)}, line {line}" if file else "built in"
 
 
 def _approval(tool: Any) -> str:

@@ -26,7 +26,7 @@ RULE = "─" * 78
 class _Printer(NotebookClient):
     """Prints each output when it comes, and of an output that is replaced only what has been added."""
 
-    def print_cell(self, cell: Any, index: int) -> None:
+    def print_cell(self, cell: Any, cell_index: int) -> None:
         print(f"{RULE}\n{cell.source.strip()}\n")
 
     def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
@@ -70,16 +70,16 @@ def main() -> int:
     parser.add_argument("--notebook", type=Path, default=Path("examples.ipynb"))
     parser.add_argument("--html", type=Path, default=Path("build/examples.html"))
     options = parser.parse_args()
-    notebook = nbformat.read(options.notebook, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(options.notebook, as_version=4)
     client = _Printer(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": "."}})
-    client.on_cell_execute = client.print_cell  # type: ignore[assignment]
+    client.on_cell_execute = client.print_cell
     failed = False
     try:
         client.execute(env=environment(options.model))
     except CellExecutionError:
         failed = True
     options.html.parent.mkdir(parents=True, exist_ok=True)
-    html, _ = HTMLExporter().from_notebook_node(notebook)  # type: ignore[no-untyped-call]
+    html, _ = HTMLExporter().from_notebook_node(notebook)
     options.html.write_text(html, "utf-8")
     print(f"{RULE}\nWritten: {options.html}")
     print("Next: `make lab` opens this notebook in JupyterLab, where you can click Approve yourself.")

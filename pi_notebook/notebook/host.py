@@ -33,10 +33,13 @@ class NotebookHost(Host):
 
     async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
         def call() -> T:
-            self._begun(context.tool_call_id)
+            self.begun(context)
             return function()
 
         return await outcome_of(self._bridge.call(call))
+
+    def begun(self, context: ToolContext) -> None:
+        self._begun(context.tool_call_id)
 
     def variables(self) -> Mapping[str, Any]:
         namespace: dict[str, Any] = self._shell.user_ns

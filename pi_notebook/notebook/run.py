@@ -195,6 +195,8 @@ class CellRun:
     def _listen(self, event: AgentEvent, signal: AbortSignal) -> None:
         if self._left:
             return
+        if event.type == "agent_start" and self._abort_at is not None:
+            self.agent.abort("stopped by the user")  # the click came before there was a run to abort
         if event.type == "message_end":
             self.turn.messages.append(event.message)
         self.view.apply(event)
