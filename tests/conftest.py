@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from .environments import KERNEL_VERSIONS, kernel_name
 from .kernels import Session, start_session
+from .local_model import BASE_URL_VARIABLE
 
 # Subshells came with ipykernel 7
 PAGES = [*KERNEL_VERSIONS, *(f"{version}-subshell" for version in KERNEL_VERSIONS if version >= "7")]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if {"kernel", "page", "newest_kernel", "sessions"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("kernel")
+    if not os.environ.get(BASE_URL_VARIABLE):
+        without = {item for item in items if item.get_closest_marker("real_model")}
+        items[:] = [item for item in items if item not in without]
+        config.hook.pytest_deselected(items=list(without))
 
 
 @pytest.fixture(scope="module")
