@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-MESSAGE = 900
+MESSAGE = 800
 """Bytes that a widget message costs apart from its value: headers, parent header, signature."""
-NEW_WIDGET = 1_500
+NEW_WIDGET = 1_400
 """The same for a new widget."""
-_PER_SECOND = 350_000
-_BURST = 250_000
-_CREDIT = 32_000
-_FASTEST, _SLOWEST = 0.06, 1.0
+_PER_SECOND = 300_000
+_BURST = 120_000
+_SMOOTH = 30_000
+_FASTEST = 0.06
+_MOST, _LEAST = 8_000, 4_000
+_FAST_STREAM = 4_000
 
 
 class Pace:
-    """Two limits. All messages together: a bucket of bytes per second. Streamed text: in the long run a small
-    multiple of its own size, so a fast or a long answer is redrawn less often than a short one."""
+    """Two limits. All messages together: a bucket of bytes per second. Text that streams: after a smooth beginning,
+    bytes per second for redrawing its open end, fewer the faster it comes, because nobody reads faster than 15 lines
+    a second; so a long answer costs a small multiple of its own size."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._left = float(_BURST)
         self._at = clock()
+        self._smooth = float(_SMOOTH)
         self._text_at = 0.0
-        self._credit = float(_CREDIT)
+        self._text_cost = 0
+        self._speed = 0.0  # characters per second, averaged
 
     def spent(self, size: int) -> None:
         self._left -= size
@@ -35,16 +40,19 @@ class Pace:
         self._at = now
         return self._left > 0
 
-    def received(self, characters: int) -> None:
-        """So much text has arrived."""
-        self._credit += 2.2 * characters
-
     def text_due(self) -> bool:
-        """Whether streamed text should be redrawn now."""
-        slow = min(_SLOWEST, 0.25 * (1 - self._credit / 64_000))
-        return self._clock() - self._text_at >= (_FASTEST if self._credit > 0 else slow)
+        """Whether text that streams should be redrawn now."""
+        waited = self._clock() - self._text_at
+        if self._smooth > 0:
+            return waited >= _FASTEST
+        budget = _MOST - (_MOST - _LEAST) * min(1.0, self._speed / _FAST_STREAM)
+        return waited >= max(_FASTEST, self._text_cost / budget)
 
-    def text_sent(self, size: int) -> None:
-        self._text_at = self._clock()
-        self._credit -= size
-        self.spent(size)
+    def text_sent(self, characters: int, redrawn: int) -> None:
+        """`characters` have come since the last time; their open end took `redrawn` bytes."""
+        now = self._clock()
+        waited = max(0.001, now - self._text_at)
+        self._speed += (min(1e6, characters / waited) - self._speed) * min(1.0, waited)
+        self._text_at = now
+        self._text_cost = redrawn
+        self._smooth -= redrawn

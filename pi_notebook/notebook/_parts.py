@@ -35,10 +35,8 @@ class Sheet:
 
     def box(self, children: Any = (), *names: str) -> Any:
         self.pace.spent(NEW_WIDGET)
-        box = self.keep(ipywidgets.VBox(children, layout=self._layout))
-        for name in names:
-            box.add_class(f"pi-{name}")
-        return box
+        looks = tuple(f"pi-{name}" for name in names)
+        return self.keep(ipywidgets.VBox(children, layout=self._layout, _dom_classes=looks))
 
     def set(self, widget: Any, value: str) -> int:
         """Set a piece of HTML; returns the bytes sent."""
@@ -100,16 +98,15 @@ class TextPart:
         if not text and (item.open or self._final):
             return True
         self._final = not item.open
-        sheet.pace.received(len(text))
         self._markdown.update(text, final=self._final)
         chunks = self._markdown.chunks
-        sent = sheet.set(self._chunks[-1], chunks[len(self._chunks) - 1])
+        sheet.set(self._chunks[-1], chunks[len(self._chunks) - 1])
         if len(chunks) > len(self._chunks):
             added = [sheet.html(value) for value in chunks[len(self._chunks) :]]
             self._chunks += added
             self.widget.children = self._chunks
-            sent += sum(NEW_WIDGET + len(chunk.value) for chunk in added) + MESSAGE + 50 * len(self._chunks)
-        sheet.pace.text_sent(sent)
+            sheet.pace.spent(MESSAGE + 50 * len(self._chunks))
+        sheet.pace.text_sent(len(text), MESSAGE + len(chunks[-1]))
         return True
 
 
@@ -173,7 +170,7 @@ class NotePart:
         self._version = self.item.version
         sent = self._sheet.set(self.widget, note_part_html(self.item, now))
         if thinking:
-            self._sheet.pace.text_sent(sent)
+            self._sheet.pace.text_sent(0, sent)
         return True
 
 

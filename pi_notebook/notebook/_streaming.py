@@ -6,11 +6,13 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from ._style import lean
 from .markup import parse_markdown, render_markdown
 
 CHUNK = 2_500
 """Characters of source after which a chunk is full; the block that follows begins the next."""
-_LONG_FENCE = 2_500
+_LONG = 2_500
+"""Characters of an open block after which it is cut, if it is of a kind that can be."""
 
 
 class StreamingMarkdown:
@@ -47,8 +49,11 @@ class StreamingMarkdown:
         if start:
             self._tail = "\n".join(lines[start:])
         last = groups[-1] if groups else []
-        if not final and len(last) == 1 and last[0].type == "fence" and len(last[0].content) > _LONG_FENCE:
-            last = self._cut_fence(last[0])
+        if not final and last and len(self._tail) > _LONG:
+            if last[0].type == "fence":
+                last = self._cut_fence(last[0])
+            elif last[0].type in ("bullet_list_open", "ordered_list_open"):
+                last = self._cut_list(last)
         self.chunks[-1] = self._closed + (self._render(last) if last else "")
 
     def _close(self, group: list[Any], size: int) -> None:
@@ -64,7 +69,7 @@ class StreamingMarkdown:
         self._closed, self._closed_size = "", 0
 
     def _render(self, tokens: list[Any]) -> str:
-        return render_markdown(tokens, self._env, continued=self._continued)
+        return lean(render_markdown(tokens, self._env, continued=self._continued))
 
     def _cut_fence(self, token: Any) -> list[Any]:
         """Finish the lines of a long open code block; what follows goes on as a block of the same language."""
@@ -83,6 +88,24 @@ class StreamingMarkdown:
         self._tail = (
             f"{token.markup}{token.info}\n{rest.removesuffix(chr(10)) if not self._tail.endswith(chr(10)) else rest}"
         )
+        return _top_level(parse_markdown(self._tail, self._env))[-1]
+
+    def _cut_list(self, tokens: list[Any]) -> list[Any]:
+        """Finish all items of a long open list but the last, which begins a list that counts on."""
+        starts = [place for place, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
+        if len(starts) < 2:
+            return tokens
+        last = starts[-1]
+        line = tokens[last].map[0]
+        self._closed += self._render([*tokens[:last], tokens[-1]])
+        self._closed_size += len(self._tail)
+        if self._closed_size >= CHUNK:
+            self._next_chunk()
+        lines = self._tail.split("\n")[line:]
+        if tokens[0].type == "ordered_list_open":
+            number = int(tokens[0].attrs.get("start", 1)) + len(starts) - 1
+            lines[0] = re.sub(r"^( {0,3})\d{1,9}", lambda found: f"{found[1]}{number}", lines[0])
+        self._tail = "\n".join(lines)
         return _top_level(parse_markdown(self._tail, self._env))[-1]
 
 

@@ -80,14 +80,14 @@ PARTS = {
     "md-rule": f"border:0;border-top:1px solid {_LINE};margin:8px 0",
     "md-link": f"color:{BLUE}",
     # Code
-    "c-keyword": "color:#9a5fe0",
-    "c-string": f"color:{GREEN}",
-    "c-number": "color:#1a8a94",
-    "c-name": f"color:{BLUE}",
-    "c-comment": f"color:{GREY};font-style:italic",
-    "c-added": f"color:{GREEN}",
-    "c-removed": f"color:{RED}",
-    "c-place": "color:#9a5fe0",
+    "k": "color:#9a5fe0",
+    "s": f"color:{GREEN}",
+    "n": "color:#1a8a94",
+    "f": f"color:{BLUE}",
+    "c": f"color:{GREY};font-style:italic",
+    "in": f"color:{GREEN}",
+    "out": f"color:{RED}",
+    "at": "color:#9a5fe0",
     **{f"w{percent}": f"width:{percent}%" for percent in range(0, 101, 2)},
 }
 
@@ -112,6 +112,32 @@ def inlined(markup: str) -> str:
 @lru_cache(maxsize=256)
 def _declarations(names: str) -> str:
     return ' style="' + ";".join(PARTS[name.removeprefix("pi-")] for name in names.split(" ")) + '"'
+
+
+# Parts that an element of rendered Markdown has anyway
+_ELEMENTS = {
+    "md-p": "p",
+    "md-h": "h1,h2,h3,h4,h5,h6",
+    "md-list": "ul,ol",
+    "md-quote": "blockquote",
+    "md-code": "code",
+    "md-pre": "pre",
+    "md-table": "table",
+    "md-tr": "tr",
+    "md-th": "th",
+    "md-td": "td",
+    "md-rule": "hr",
+    "md-link": "a",
+}
+_FOR_MATH = re.compile(r'<span class="tex2jax_[a-z_ 2]*">([^<]*)</span>')
+_IMPLIED = re.compile(r"(?:pi-(?:" + "|".join([*_ELEMENTS, "md-left"]) + r")(?: |(?=\")))")
+
+
+def lean(markup: str) -> str:
+    """Rendered Markdown without the names that follow from its elements, for a stylesheet that knows it as `text`, and
+    without marks for typesetting, which widgets do not get."""
+    markup = _FOR_MATH.sub(r"\1", markup)
+    return _TAG.sub(lambda tag: _IMPLIED.sub("", tag[0]).replace(' class=""', ""), markup)
 
 
 # Only the live card is sure to be drawn by a front end that knows `--jp-*`.
@@ -171,4 +197,15 @@ def stylesheet() -> str:
     markdown = "".join(
         f".pi-card .pi-{name}.pi-{name}{{{rules}}}" for name, rules in PARTS.items() if name.startswith("md-")
     )
-    return f"<style>{parts}{markdown}{_LIVE}</style>"
+    elements = "".join(
+        ",".join(f".pi-card .pi-text.pi-text {element}" for element in _ELEMENTS[name].split(","))
+        + f"{{{PARTS[name]}}}"
+        for name in _ELEMENTS
+    )
+    # Alignment and the seams of a cut code block come after what they change
+    last = "".join(
+        f".pi-card .pi-text.pi-text .pi-{name}{{{PARTS[name]}}}"
+        for name in PARTS
+        if name.startswith("md-") and name not in _ELEMENTS
+    )
+    return f"<style>{parts}{markdown}{elements}{last}{_LIVE}</style>"

@@ -167,20 +167,20 @@ def _part_of(kind: Any) -> str:
     from pygments.token import Token  # type: ignore[import-untyped]
 
     parts = (
-        (Token.Comment, "c-comment"),
-        (Token.Keyword, "c-keyword"),
-        (Token.Operator.Word, "c-keyword"),
-        (Token.Literal.String, "c-string"),
-        (Token.Literal.Number, "c-number"),
-        (Token.Name.Function, "c-name"),
-        (Token.Name.Class, "c-name"),
-        (Token.Name.Builtin, "c-name"),
-        (Token.Name.Tag, "c-name"),
-        (Token.Name.Decorator, "c-place"),
-        (Token.Generic.Inserted, "c-added"),
-        (Token.Generic.Deleted, "c-removed"),
-        (Token.Generic.Subheading, "c-place"),
-        (Token.Generic.Heading, "c-comment"),
+        (Token.Comment, "c"),
+        (Token.Keyword, "k"),
+        (Token.Operator.Word, "k"),
+        (Token.Literal.String, "s"),
+        (Token.Literal.Number, "n"),
+        (Token.Name.Function, "f"),
+        (Token.Name.Class, "f"),
+        (Token.Name.Builtin, "f"),
+        (Token.Name.Tag, "f"),
+        (Token.Name.Decorator, "at"),
+        (Token.Generic.Inserted, "in"),
+        (Token.Generic.Deleted, "out"),
+        (Token.Generic.Subheading, "at"),
+        (Token.Generic.Heading, "c"),
     )
     return next((name for parent, name in parts if kind in parent), "")
 
