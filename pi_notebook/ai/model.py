@@ -46,7 +46,7 @@ class Model:
         cost: Prices; None where unknown.
         context_window, max_tokens: In tokens; None where unknown.
         headers: Sent with every request. May hold secrets: never shown.
-        sampling_params: More fields of the request body, sent as they are.
+        sampling_params: More fields of the request body, sent as they are; of the two OpenAI protocols only.
         compat: Quirks of the server, by the names that the adapter documents.
         api_key_env: Environment variable of the key, if not the provider's own.
     """
