@@ -97,8 +97,18 @@ def sends_surrogates(data: dict[str, Any]) -> bool:
     return bool(LONE_SURROGATE.search(json.dumps(said, ensure_ascii=False)))
 
 
+def cuts_ids_to_one(data: dict[str, Any]) -> bool:
+    """W3, requests: ids of one reply that are the same in the 40 characters that OpenAI takes."""
+    for message in data["context"]["messages"]:
+        content = message.get("content") if message["role"] == "assistant" else None
+        ids = {block["id"] for block in content or () if block["type"] == "toolCall"}
+        if len({call_id[:40] for call_id in ids}) < len(ids):
+            return True
+    return False
+
+
 Predicate = Callable[[dict[str, Any]], bool]
-REQUEST_RULES: list[tuple[str, Predicate]] = []
+REQUEST_RULES: list[tuple[str, Predicate]] = [("W3", cuts_ids_to_one)]
 STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W2", shows_refusal),
     ("W3", bends_calls),

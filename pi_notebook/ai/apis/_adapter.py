@@ -6,7 +6,7 @@ import json
 import logging
 import random
 import string
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ...errors import PiNotebookError, ProviderError
@@ -14,8 +14,8 @@ from .._failures import describe_error, failure, redact, secrets_of
 from .._sse import SseEvent
 from ..abort import Aborted
 from ..json_arguments import without_lone_surrogates
-from ..messages import AssistantMessage, Cost, Message, TextContent, ThinkingContent, Usage
-from ..model import THINKING_LEVELS, Context, Model, StreamOptions, ThinkingLevel
+from ..messages import AssistantMessage, Cost, Message, TextContent, ThinkingContent, ToolResultMessage, Usage
+from ..model import THINKING_LEVELS, Context, Model, StreamOptions, ThinkingLevel, ToolSpec
 from ..stream import Reply, StreamEvent
 from ..transport import WireRequest, post_events
 
@@ -180,20 +180,34 @@ def max_output_tokens(model: Model, context: Context, options: StreamOptions) ->
 
 
 def _context_tokens(context: Context) -> int:
-    """An estimate: what the last reply counted, plus a token for each four characters since."""
+    """An estimate, the same as pi's: what the last reply counted, plus a token for each four characters since."""
     tokens = 0
+    added: set[str] = set()
     for message in reversed(context.messages):
         if isinstance(message, AssistantMessage) and message.stop_reason not in ("error", "aborted"):
             usage = message.usage
             counted = usage.total_tokens or usage.input + usage.output + usage.cache_read + usage.cache_write
             if counted:
-                return tokens + counted
+                return tokens + counted + _tools_tokens([tool for tool in context.tools if tool.name in added])
+        elif isinstance(message, ToolResultMessage):
+            added.update(message.added_tool_names)
         tokens += _message_tokens(message)
-    prefix = _tokens(len(context.system_prompt))
-    if context.tools:
-        told = [{"name": t.name, "description": t.description, "parameters": t.schema} for t in context.tools]
-        prefix += _tokens(len(compact_json(told)))
-    return tokens + prefix
+    return tokens + _tokens(_length(context.system_prompt)) + _tools_tokens(context.tools)
+
+
+def _tools_tokens(tools: Sequence[ToolSpec]) -> int:
+    told = []
+    for tool in tools:
+        told.append({"name": tool.name, "description": tool.description, "parameters": tool.schema})
+        if tool.constrained_sampling is not None:
+            strict = {"type": "json_schema", "strict": tool.constrained_sampling}
+            told[-1]["constrainedSampling"] = strict
+    return _tokens(_length(to_json(told))) if told else 0
+
+
+def _length(text: str) -> int:
+    """In UTF-16 units, as JavaScript counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _tokens(characters: int) -> int:
@@ -203,15 +217,15 @@ def _tokens(characters: int) -> int:
 def _message_tokens(message: Message) -> int:
     content = message.content
     if isinstance(content, str):
-        return _tokens(len(content))
+        return _tokens(_length(content))
     characters = 0
     for block in content:
         if isinstance(block, TextContent):
-            characters += len(block.text)
+            characters += _length(block.text)
         elif isinstance(block, ThinkingContent):
-            characters += len(block.thinking)
+            characters += _length(block.thinking)
         elif block.type == "tool_call":
-            characters += len(block.name) + len(compact_json(block.arguments))
+            characters += _length(block.name) + _length(to_json(block.arguments))
         else:
             characters += _IMAGE_CHARACTERS
     return _tokens(characters)

@@ -74,25 +74,27 @@ def convert(messages: Sequence[Message], model: Model, context: Context, *, as_j
     wire: list[Any] = []
     images: list[Json] = []  # of the results just added
     added: list[str] = []  # tools that these results brought
-    after_results = False
+    in_results = after_results = False
     for message in handover(messages, model, functools.partial(_call_id, model)):
         if message.role == "tool_result":
             wire.append(_result(message, images, compat, as_json))
             added += message.added_tool_names
-            after_results = True
+            in_results = True
             continue
-        if after_results:
+        if in_results:
+            in_results = False
             after_results = not images  # images come in a user message, which needs its own bridge
             wire += _behind_results(images, added, bridge, context, compat)
             images, added = [], []
         if message.role == "user":
+            said = _user(message, as_json)
             if bridge and after_results:
                 wire.append(bridge)
-            if (said := _user(message, as_json)) is not None:
-                wire.append(said)
-        elif (reply := _assistant(message, model, compat, as_json)) is not None:
-            wire.append(reply)
-        after_results = False
+        else:
+            said = _assistant(message, model, compat, as_json)
+        if said is not None:
+            wire.append(said)
+            after_results = False
     return wire + _behind_results(images, added, bridge, context, compat)
 
 

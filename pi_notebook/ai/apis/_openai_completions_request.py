@@ -134,8 +134,8 @@ def _add_thinking(body: Json, model: Model, options: StreamOptions, compat: Json
         case "openrouter":
             if on or off_is_possible:
                 body["reasoning"] = {"effort": word if on else off_word or "none"}
-        case "ant-ling":
-            if on and words.get(level):
+        case "ant-ling" if on:
+            if words.get(level):
                 body["reasoning"] = {"effort": word}
         case "together":
             body["reasoning"] = {"enabled": on}

@@ -99,7 +99,7 @@ LEVELS = {"off": "none", "low": "little", "high": "much"}
             {"chat_template_args": {"on": False}, "reasoning_effort": "none"},
         ),
         ("string-thinking", {"thinking": "much"}, {"thinking": "none"}),
-        ("ant-ling", {"reasoning": {"effort": "much"}}, {}),
+        ("ant-ling", {"reasoning": {"effort": "much"}}, {"reasoning_effort": "none"}),
     ],
 )
 def test_thinking_is_asked_for_in_the_servers_own_words(
