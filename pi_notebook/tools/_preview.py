@@ -95,9 +95,9 @@ def summary(value: Any, *, closer: bool = False) -> Summary:
 
 def type_name(kind: type) -> str:
     """`int`, `pandas.DataFrame`, `MyClass`: without internal modules, from what the class says of itself."""
-    name, module = _name(kind), _module(kind)
+    name, module = _name(kind).rpartition("<locals>.")[2], _module(kind)
     if type(module) is not str or module in ("builtins", "__main__"):
-        return shown(str(name))
+        return shown(name)
     package = module.partition(".")[0]
     return shown(f"{package}.{name}")
 

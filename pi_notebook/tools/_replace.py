@@ -197,7 +197,7 @@ def _reindented(new: str, old: str, plain: str, start: int, end: int) -> str:
 
 
 def _in_units_of(swaps: dict[str, str], indent: str) -> str:
-    """Indentation that goes deeper than what was replaced, in tabs where the file has tabs for spaces, or the reverse."""
+    """Deeper indentation than what was replaced had, in tabs where the file has tabs for spaces, or the reverse."""
     for asked, actual in swaps.items():
         if asked and actual and not asked.strip(" ") and not actual.strip("\t") and len(asked) % len(actual) == 0:
             return indent.replace(" " * (len(asked) // len(actual)), "\t")

@@ -26,6 +26,11 @@ class Tools:
         return self.by_name[name]
 
 
+def names(folder: Path) -> list[str]:
+    """What is in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """An empty folder below another one, so that a file outside is near."""

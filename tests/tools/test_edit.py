@@ -20,7 +20,7 @@ from pi_notebook.tools import _edit, _files
 from pi_notebook.tools._edit import EditDetails
 from pi_notebook.tools._filetype import is_binary
 
-from .conftest import Tools
+from .conftest import Tools, names
 
 
 def edit(tools: Tools, path: str, *pairs: tuple[str, str]) -> Any:
@@ -51,7 +51,7 @@ def test_all_or_nothing(tools: Tools, root: Path) -> None:
     result = edit(tools, "a.txt", ("one", "1"), ("three", "3"))
     assert result.is_error
     assert (root / "a.txt").read_text() == "one two\n"
-    assert os.listdir(root) == ["a.txt"]
+    assert names(root) == ["a.txt"]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o755, 0o664, 0o4755])
@@ -121,7 +121,7 @@ def test_hard_links_stay_one_file(tools: Tools, root: Path) -> None:
     edit(tools, "two", ("longer than before", "b"))
     assert (root / "one").read_text() == (root / "two").read_text() == "b"
     assert (root / "one").stat().st_nlink == 2
-    assert sorted(os.listdir(root)) == ["one", "two"]
+    assert names(root) == ["one", "two"]
 
 
 def test_a_single_edit_without_the_list_is_taken(tools: Tools, root: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_binary_file_is_refused(tools: Tools, root: Path) -> None:
 
 
 def test_a_huge_file_is_refused(tools: Tools, root: Path) -> None:
-    with open(root / "huge", "wb") as file:
+    with (root / "huge").open("wb") as file:
         file.write(b"text\n")
         file.truncate(1 << 30)
     result = edit(tools, "huge", ("text", "b"))
@@ -189,7 +189,7 @@ def test_a_file_changed_between_read_and_write_is_left_alone(
     assert result.text == "f was changed by someone else in the meantime. Nothing was written; read it again."
     assert (root.parent / "secret").read_text() == "a\n"
     assert (root / "f").read_text() if how != "removed" else True
-    assert not [name for name in os.listdir(root) if name.endswith(".tmp")]
+    assert not [name for name in names(root) if name.endswith(".tmp")]
 
 
 def run_batch(tools: list[Any], calls: list[ToolCall]) -> list[Any]:
@@ -280,7 +280,7 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     result = edit(tools, "f", ("ax", "b" * 150_000))
     assert result.text == "f cannot be written: no space is left on the disk. Nothing was changed."
     assert (small_disk / "f").read_text() == "a" + "x" * 100_000
-    assert os.listdir(small_disk) == ["f"]
+    assert names(small_disk) == ["f"]
 
 
 def test_a_disk_that_fills_up_in_the_middle_loses_nothing(
@@ -307,7 +307,7 @@ def test_a_disk_that_fills_up_in_the_middle_loses_nothing(
         result = edit(tools, "f", ("a" * 10, "b" * 30))
         assert result.text == "f cannot be written: no space is left on the disk. Nothing was changed."
         assert (root / "f").read_text() == (root / "g").read_text() == "a" * 10
-        assert sorted(os.listdir(root)) == ["f", "g"]
+        assert names(root) == ["f", "g"]
 
 
 def test_an_immutable_file_is_an_error(tools: Tools, root: Path) -> None:
@@ -327,7 +327,7 @@ def test_an_immutable_file_is_an_error(tools: Tools, root: Path) -> None:
     assert result.is_error
     assert result.text.endswith("Nothing was changed.")
     assert (root / "f").read_text() == "a"
-    assert os.listdir(root) == ["f"]
+    assert names(root) == ["f"]
 
 
 def test_no_permission_for_the_folder_is_an_error(as_somebody_else: Any) -> None:

@@ -165,7 +165,7 @@ def test_odd_names_are_on_one_line(grep: Tool, root: Path) -> None:
 
 def test_a_sparse_gigabyte_is_passed_over(grep: Tool, root: Path) -> None:
     make(root, z="needle\n")
-    with open(root / "huge", "wb") as file:
+    with (root / "huge").open("wb") as file:
         file.truncate(1 << 30)
     assert grep.call(pattern="needle").text == "z:1: needle"
 

@@ -341,7 +341,7 @@ def test_odd_cells_are_shown_as_far_as_they_can(tools: Tools, root: Path, cell: 
 
 
 def test_a_sparse_gigabyte_is_refused_without_reading_it(tools: Tools, root: Path) -> None:
-    with open(root / "huge", "wb") as file:
+    with (root / "huge").open("wb") as file:
         file.truncate(1 << 30)
     assert tools.read.call(path="huge").text.startswith("huge is binary (application/octet-stream, 1.0 GB)")
 
@@ -349,7 +349,7 @@ def test_a_sparse_gigabyte_is_refused_without_reading_it(tools: Tools, root: Pat
 def test_a_gigabyte_of_text_is_read_in_small_memory(tools: Tools, root: Path) -> None:
     import tracemalloc
 
-    with open(root / "huge.txt", "wb") as file:
+    with (root / "huge.txt").open("wb") as file:
         file.write(b"first\nsecond\n" * 1_000)
         file.truncate(1 << 30)
     tracemalloc.start()
@@ -365,7 +365,7 @@ def test_a_gigabyte_of_text_is_read_in_small_memory(tools: Tools, root: Path) ->
 def test_pipes_sockets_and_devices_are_refused_without_waiting(tools: Tools, root: Path) -> None:
     os.mkfifo(root / "pipe")
     assert tools.read.call(path="pipe").text == "pipe is a named pipe, not a file."
-    folder = os.getcwd()
+    folder = Path.cwd()
     os.chdir(root)
     try:
         with socket.socket(socket.AF_UNIX) as server:
@@ -432,7 +432,7 @@ def test_an_abort_ends_a_long_scan(root: Path) -> None:
 
     from pi_notebook.ai.abort import AbortController
 
-    with open(root / "huge.txt", "wb") as file:
+    with (root / "huge.txt").open("wb") as file:
         file.write(b"text\n" * 2_000)
         file.truncate(1 << 40)
     controller = AbortController()

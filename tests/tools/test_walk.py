@@ -13,6 +13,8 @@ from pi_notebook.ai.abort import AbortController, Aborted
 from pi_notebook.tools._paths import Workspace
 from pi_notebook.tools._walk import Walk
 
+from .conftest import names
+
 
 def make(root: Path, **files: str) -> None:
     for name, text in files.items():
@@ -94,11 +96,11 @@ def test_a_gitignore_that_cannot_be_used_is_no_obstacle(root: Path) -> None:
 
 
 def test_a_deep_tree_is_walked(root: Path) -> None:
-    here = os.getcwd()
+    here = Path.cwd()
     os.chdir(root)
     try:
         for _ in range(300):
-            os.mkdir("d" * 30)
+            Path("d" * 30).mkdir()
             os.chdir("d" * 30)
         Path("leaf").touch()
     finally:
@@ -117,7 +119,7 @@ def test_more_open_folders_than_the_system_allows_are_named(root: Path) -> None:
     workspace = Workspace(root)
     walk = Walk(workspace, root)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(names(Path("/proc/self/fd"))) + 30, hard))
     try:
         found = list(walk)
     finally:
@@ -152,12 +154,12 @@ def test_a_walk_can_be_ended(root: Path) -> None:
 
 def test_no_descriptor_stays_open(root: Path) -> None:
     make_files(root, "a/b/c", "a/d")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(names(Path("/proc/self/fd")))
     for found in Walk(Workspace(root), root):
         if found.path == "a/b/c":
             break
     walked(root)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(names(Path("/proc/self/fd"))) == before
 
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.x", "b.x", "c d"])

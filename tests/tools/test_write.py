@@ -12,7 +12,7 @@ import pytest
 from pi_notebook.tools import _files, _write
 from pi_notebook.tools._write import WriteDetails
 
-from .conftest import Tools
+from .conftest import Tools, names
 
 
 def test_a_new_file_is_created_with_its_folders(tools: Tools, root: Path) -> None:
@@ -48,7 +48,7 @@ def test_line_endings_are_written_as_given(tools: Tools, root: Path) -> None:
 
 def test_binary_and_huge_old_content_is_replaced_without_a_diff(tools: Tools, root: Path) -> None:
     (root / "b").write_bytes(b"\0\1")
-    with open(root / "huge", "wb") as file:
+    with (root / "huge").open("wb") as file:
         file.truncate(1 << 30)
     for name in ("b", "huge"):
         result = tools.write.call(path=name, content="x\n")
@@ -74,7 +74,7 @@ def test_nothing_is_written_outside(tools: Tools, root: Path, path: str) -> None
     outside.mkdir()
     (root / "out").symlink_to(outside)
     assert "outside" in tools.write.call(path=path, content="x").text
-    assert os.listdir(outside) == []
+    assert names(outside) == []
     assert not Path("/tmp/pi-notebook-never").exists()
 
 
@@ -99,18 +99,18 @@ def test_a_name_that_is_too_long_is_an_error_and_leaves_no_folders(tools: Tools,
     result = tools.write.call(path="new/" + "x" * 300, content="x")
     assert result.is_error
     assert "too long" in result.text
-    assert os.listdir(root) == []
+    assert names(root) == []
 
 
 def test_long_names_that_fit_can_be_written(tools: Tools, root: Path) -> None:
     assert not tools.write.call(path="é" * 127, content="x").is_error
-    assert os.listdir(root) == ["é" * 127]
+    assert names(root) == ["é" * 127]
 
 
 def test_a_lone_surrogate_is_refused(tools: Tools, root: Path) -> None:
     result = tools.write.call(path="f", content="ab\ud800")
     assert result.text == "The content holds '\\ud800' at 2, which is no character; nothing was written."
-    assert os.listdir(root) == []
+    assert names(root) == []
 
 
 def test_a_file_made_in_the_meantime_is_not_overwritten(
@@ -140,7 +140,7 @@ def test_a_folder_swapped_for_a_link_is_not_followed(tools: Tools, root: Path, m
 
     monkeypatch.setattr(_write, "replace_file", swap)
     assert tools.write.call(path="d/f", content="x").is_error
-    assert os.listdir(outside) == []
+    assert names(outside) == []
 
 
 def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     for path in ("f", "new/deep/g"):
         result = tools.write.call(path=path, content="x" * 400_000)
         assert result.text == f"{path} cannot be written: no space is left on the disk. Nothing was changed."
-    assert os.listdir(small_disk) == ["f"]
+    assert names(small_disk) == ["f"]
     assert (small_disk / "f").read_text() == "keep"
     assert not tools.write.call(path="f", content="fits").is_error
 
@@ -166,7 +166,7 @@ def test_a_size_limit_of_the_system_loses_nothing(tools: Tools, root: Path) -> N
         signal.signal(signal.SIGXFSZ, handler)
     assert result.text == "f cannot be written: the file would be larger than is allowed here. Nothing was changed."
     assert (root / "f").read_text() == "keep"
-    assert os.listdir(root) == ["f"]
+    assert names(root) == ["f"]
 
 
 def test_no_permission_is_an_error(as_somebody_else: Any) -> None:
@@ -177,7 +177,7 @@ def test_no_permission_is_an_error(as_somebody_else: Any) -> None:
     with unprivileged():
         result = tools.write.call(path="d/sub/f", content="x")
     assert result.text == "d/sub/f cannot be written: permission denied. Nothing was changed."
-    assert os.listdir(folder / "d") == []
+    assert names(folder / "d") == []
 
 
 def test_the_temporary_file_is_not_readable_through_its_name(tools: Tools, root: Path, monkeypatch: Any) -> None:
