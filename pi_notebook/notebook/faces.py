@@ -35,8 +35,8 @@ class Face(Protocol):
     def start(self) -> None:
         """Show it for the first time. On the cell's thread."""
 
-    def refresh(self) -> None:
-        """Show what has changed. On the agent's thread."""
+    def refresh(self) -> bool:
+        """Show what has changed; True if a part of it waits for the next time. On the agent's thread."""
 
     async def ask(self, question: Question) -> Decision | None:
         """Ask a person; None: the answer will come through `Controls.answer`."""
@@ -64,8 +64,9 @@ class TerminalFace:
     def start(self) -> None:
         self.refresh()
 
-    def refresh(self) -> None:
+    def refresh(self) -> bool:
         self._printer.refresh()
+        return False
 
     async def ask(self, question: Question) -> Decision | None:
         self.refresh()
@@ -90,11 +91,12 @@ class TranscriptFace:
     def start(self) -> None:
         self._publish({"text/plain": render_text(self._view)}, update=False)
 
-    def refresh(self) -> None:
+    def refresh(self) -> bool:
         now = time.monotonic()
         if self._view.version != self._drawn and now - self._at >= self.INTERVAL:
             self._drawn, self._at = self._view.version, now
             self._publish({"text/plain": render_text(self._view)})
+        return False
 
     async def ask(self, question: Question) -> Decision | None:
         return None
@@ -124,8 +126,8 @@ class CardFace:
         self._display.show()
         self._started = time.monotonic()
 
-    def refresh(self) -> None:
-        self._card.refresh()
+    def refresh(self) -> bool:
+        return self._card.refresh()
 
     async def ask(self, question: Question) -> Decision | None:
         import asyncio

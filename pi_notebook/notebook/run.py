@@ -215,12 +215,12 @@ class CellRun:
 
     async def _tick(self) -> None:
         """Redraw at most `REFRESHES_PER_SECOND` times a second, and once a second for the clock."""
-        drawn, at = -1, 0.0
+        drawn, at, behind = -1, 0.0, False
         while not self._left:
             now = time.monotonic()
-            if self.view.version != drawn or now - at >= 1:
+            if self.view.version != drawn or behind or now - at >= 1:
                 drawn, at = self.view.version, now
-                self.face.refresh()
+                behind = self.face.refresh()
             await asyncio.sleep(1 / REFRESHES_PER_SECOND)
 
     async def _ask_person(self, question: Question) -> Decision:
