@@ -69,7 +69,7 @@ def is_complete(event: dict[str, Any], events: list[dict[str, Any]]) -> bool:
     text = ""
     for other in events:
         if other["type"] == "toolcall_delta" and other["contentIndex"] == event["contentIndex"]:
-            text += other["delta"]
+            text += other["delta"] if isinstance(other["delta"], str) else ""
             if other["partialArguments"] == event["partialArguments"]:
                 break
     try:
@@ -100,6 +100,8 @@ async def replay(data: dict[str, Any]) -> dict[str, Any]:
     finally:
         served.over.set()
         server.close()
+        if served.answering:
+            await asyncio.wait(served.answering)
     final.pop("timestamp")
     final["usage"].setdefault("cost", NO_COST)
     return {"requests": served.requests, "events": events, "final": final}
@@ -128,8 +130,12 @@ class Served:
         self.responses = responses
         self.requests = 0
         self.over = asyncio.Event()
+        self.answering: set[asyncio.Task[Any]] = set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.answering.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             await reader.readexactly(int(head.partition("content-length:")[2].split()[0]))
@@ -139,6 +145,7 @@ class Served:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
+            self.answering.discard(task)
             writer.close()
 
     async def send(self, response: dict[str, Any], writer: asyncio.StreamWriter) -> None:

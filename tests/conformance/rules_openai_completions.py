@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .rules_wire import LONE_SURROGATE, is_object_text, sse_json
+from .rules_wire import LONE_SURROGATE, is_object_text, reply_bytes, sse_json
 
 
 def deltas(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -27,7 +27,8 @@ def argument_texts(data: dict[str, Any]) -> list[Any]:
     texts: dict[Any, Any] = {}
     for piece in call_pieces(data):
         place = piece["index"] if isinstance(piece.get("index"), int) else piece.get("id")
-        arguments = (piece.get("function") or {}).get("arguments") or ""
+        arguments = (piece.get("function") or {}).get("arguments")
+        arguments = "" if arguments is None else arguments
         before = texts.get(place, "")
         both_texts = isinstance(arguments, str) and isinstance(before, str)
         texts[place] = before + arguments if both_texts else [before, arguments]
@@ -97,6 +98,15 @@ def sends_surrogates(data: dict[str, Any]) -> bool:
     return bool(LONE_SURROGATE.search(json.dumps(said, ensure_ascii=False)))
 
 
+def pings(data: dict[str, Any]) -> bool:
+    """W5, framing: an event that has a name and no data, which the reference's SDK takes for broken JSON."""
+    body = reply_bytes(data).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return any(
+        b"event:" in event and not any(line.startswith(b"data") for line in event.split(b"\n"))
+        for event in body.split(b"\n\n")
+    )
+
+
 def cuts_ids_to_one(data: dict[str, Any]) -> bool:
     """W3, requests: ids of one reply that are the same in the 40 characters that OpenAI takes."""
     for message in data["context"]["messages"]:
@@ -115,4 +125,5 @@ STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W4", talks_after_call),
     ("A2", sends_no_object),
     ("W8", sends_surrogates),
+    ("W5", pings),
 ]

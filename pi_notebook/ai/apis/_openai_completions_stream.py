@@ -145,7 +145,8 @@ class CompletionsDecoder:
         if chunk.get("error") or name == "error" or chunk.get("object") == "error":
             raise server_error(self._model, chunk)
         reply = self.reply
-        reply.response_id = reply.response_id or _text_of(chunk.get("id")) or None
+        if not reply.response_id and isinstance(chunk.get("id"), str):
+            reply.response_id = chunk["id"]
         served_by = chunk.get("model")
         if isinstance(served_by, str) and served_by and served_by != self._model.id:
             reply.response_model = reply.response_model or served_by
