@@ -86,25 +86,32 @@ _sink: contextvars.ContextVar[_Sink | None] = contextvars.ContextVar("pi_noteboo
 
 
 class _Router:
-    """Stands in for `sys.stdout` or `sys.stderr` while calls run; writes outside of a call pass through."""
+    """Stands in for `sys.stdout` or `sys.stderr` while calls run; writes outside of a call pass through.
 
-    def __init__(self, name: str) -> None:
+    One per stream that it stands in for, so that whoever swaps streams meanwhile (`%%capture`) and puts back what was
+    there gets just that.
+    """
+
+    def __init__(self, name: str, original: TextIO | None) -> None:
         self._name = name
-        self._original: TextIO | None = None
+        self._original = original
 
-    def install(self) -> None:
-        if (present := getattr(sys, self._name)) is not self:
-            self._original = present
-            setattr(sys, self._name, self)
+    @classmethod
+    def install(cls, name: str) -> None:
+        present = getattr(sys, name)
+        if not isinstance(present, cls):
+            setattr(sys, name, cls(name, present))
 
-    def remove(self) -> None:
-        if getattr(sys, self._name) is self:
-            setattr(sys, self._name, self._original)
+    @classmethod
+    def remove(cls, name: str) -> None:
+        present = getattr(sys, name)
+        if isinstance(present, cls):
+            setattr(sys, name, present._original)
 
     def _real(self) -> TextIO:
         """Whoever kept this object, as a logging handler does, writes to today's stream afterwards."""
         present = getattr(sys, self._name)
-        real = self._original if present is self else present
+        real = self._original if isinstance(present, _Router) else present
         return cast(TextIO, real or getattr(sys, f"__{self._name}__") or _Nowhere())
 
     def write(self, text: str) -> int:
@@ -113,9 +120,9 @@ class _Router:
             return self._real().write(text)
         if text.startswith("\r") and watch_progress_bars():
             return len(text)  # the first bar of a tqdm that was imported inside the tool
-        sink.write(text)
         if sink.echo:
             self._real().write(text)
+        sink.write(text)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -143,7 +150,7 @@ class _Nowhere:
     def flush(self) -> None: ...
 
 
-_routers = (_Router("stdout"), _Router("stderr"))
+_STREAMS = ("stdout", "stderr")
 _lock = threading.Lock()
 _active = 0
 
@@ -163,8 +170,8 @@ def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captu
     watch_progress_bars()
     with _lock:
         _active += 1
-        for router in _routers:
-            router.install()
+        for name in _STREAMS:
+            _Router.install(name)
     token = _sink.set(sink)
     try:
         yield captured
@@ -174,8 +181,8 @@ def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captu
         with _lock:
             _active -= 1
             if not _active:
-                for router in _routers:
-                    router.remove()
+                for name in _STREAMS:
+                    _Router.remove(name)
         take_figures(captured, before=figures)
 
 

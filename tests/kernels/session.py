@@ -24,6 +24,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 Message = dict[str, Any]
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 CEILING = 60.0
 """Seconds that nothing here may take. Generous: it bounds a hanging test and measures nothing."""
 
@@ -120,11 +121,15 @@ class Session:
 
     # cells
 
-    def submit(self, code: str, *, allow_stdin: bool = True, **options: Any) -> Cell:
-        """Send `code` and return at once. `options`: those of `execute` (`silent`, `stop_on_error`, ...)."""
+    def submit(self, code: str, *, allow_stdin: bool = True, cell_id: str | None = None, **options: Any) -> Cell:
+        """Send `code` and return at once. `options`: those of `execute` (`silent`, `stop_on_error`, ...).
+
+        `cell_id` stands in the metadata, where JupyterLab tells which cell it runs.
+        """
         content = {"code": code, "silent": False, "user_expressions": {}, "stop_on_error": True}
         content |= {"allow_stdin": allow_stdin, **options}
-        message = self.client.session.msg("execute_request", content)
+        metadata = {} if cell_id is None else {"cellId": cell_id}
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
         if self.execute_subshell is not None:
             message["header"]["subshell_id"] = self.execute_subshell
         self.client.shell_channel.send(message)
@@ -161,8 +166,21 @@ class Session:
         return found()[-1]
 
     def click(self, description: str) -> str:
-        """Click the newest button with `description`, once it is there. Returns the message's id."""
-        return self.send_custom(self.find_widget(description=description), {"event": "click"})
+        """Click the newest button with `description`, once a page would have drawn it. Returns the message's id."""
+        self.wait_until(lambda: self.drawn(description), what=f"a drawn button {description!r}")
+        return self.send_custom(self.drawn(description)[-1], {"event": "click"})
+
+    def drawn(self, description: str) -> list[str]:
+        """Buttons that stand in a displayed box: a page cannot click what has been made but not been put anywhere."""
+        shown = [view["model_id"] for cell in self.cells.values() for view in cell.data(WIDGET_VIEW)]
+        reached: list[str] = []
+        while shown:
+            comm_id = shown.pop(0)
+            if comm_id in self.widgets and comm_id not in reached:
+                reached.append(comm_id)
+                children = self.widgets[comm_id].get("children", ())
+                shown += [child.removeprefix("IPY_MODEL_") for child in children]
+        return [comm_id for comm_id in reached if self.widgets[comm_id].get("description") == description]
 
     def send_custom(self, comm_id: str, content: dict[str, Any]) -> str:
         """A custom message to a widget, as `{"event": "click"}` to a button."""

@@ -59,11 +59,12 @@ def test_block_with_a_reason_reaches_the_model_and_a_second_click_is_ignored(pag
     page.run(SETUP)
     cell = start(page, "[call('wipe', path='x')], 'ok'", "-o out")
     draw(page)
-    block = page.find_widget(description="Block")
+    page.wait_until(lambda: page.drawn("Block"))
     reason = page.find_widget(placeholder="reason to block, for the model (Enter blocks)")
     page.set_state(reason, value="that is my thesis")
-    page.send_custom(block, {"event": "click"})
-    page.send_custom(page.find_widget(description="Approve"), {"event": "click"})
+    approve = page.drawn("Approve")[-1]
+    page.click("Block")
+    page.send_custom(approve, {"event": "click"})
     assert cell.wait().status == "ok"
     assert page.value("ran") == []
     assert page.value("out.messages[2].text") == "The user blocked this call. Reason: that is my thesis"
@@ -73,6 +74,7 @@ def test_stop_ends_the_run_gives_the_value_and_later_cells_go_on(kernel: Session
     kernel.run(SETUP)
     cell = start(kernel, "' '.join(['word'] * 2000), delay=0.02", "-o out")
     later = kernel.submit("ran.append('later')")
+    kernel.wait_until(lambda: "word word" in str(kernel.widgets), what="the first words")
     kernel.click("Stop")
     assert cell.wait().status == "ok"
     assert later.wait().status == "ok"
@@ -131,6 +133,7 @@ def test_an_interrupt_ends_the_cell_aborts_queued_cells_and_the_next_agent_works
 
 def test_the_transcript_replaces_the_card_and_no_widget_is_left(kernel: Session) -> None:
     kernel.run(SETUP)
+    kernel.widgets.clear()
     cell = start(kernel, "[call('add', a=2, b=3)], 'It is **5**.'").wait()
     (output,) = [o for o in cell.outputs if o["output_type"] in ("display_data", "execute_result")]
     assert set(output["data"]) == {"text/html", "text/markdown", "text/plain"}
@@ -282,11 +285,12 @@ def test_running_a_tools_cell_again_replaces_the_tool(newest_kernel: Session) ->
     assert newest_kernel.value("out.tool_calls[0].value") == 3
 
 
-def test_running_a_cell_again_replaces_its_turn(newest_kernel: Session) -> None:
-    newest_kernel.run(SETUP)
-    newest_kernel.run("m = scripted('one', 'two', lambda c: str(len(c.messages)), lambda c: str(len(c.messages)))")
-    first = newest_kernel.submit("%%agent -m m\nfirst")
-    first.wait()
-    newest_kernel.run("%%agent -m m\nsecond")
-    newest_kernel.run("%%agent -m m -o out\nthird")
-    assert newest_kernel.value("out.text") == "5"
+def test_running_a_cell_again_replaces_its_turn_and_says_what_is_stale(newest_kernel: Session) -> None:
+    newest_kernel.run(SETUP + "%agent reset\n")
+    newest_kernel.run("m = scripted(*[lambda c: ' '.join(str(x.content[0].text) for x in c.messages)] * 4)")
+    newest_kernel.run("%%agent -m m\nfirst", cell_id="a")
+    newest_kernel.run("%%agent -m m -o out\nsecond", cell_id="b")
+    assert newest_kernel.value("out.text") == "first first second"
+    again = newest_kernel.run("%%agent -m m -o out\nfirst, changed", cell_id="a")
+    assert newest_kernel.value("out.text") == "first, changed"
+    assert "Stale now: cells" in again.data("text/plain")[0]
