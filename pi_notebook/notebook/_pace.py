@@ -11,7 +11,8 @@ NEW_WIDGET = 1_400
 _PER_SECOND = 300_000
 _BURST = 120_000
 _SMOOTH = 30_000
-_FASTEST = 0.06
+_FASTEST = 0.1
+_PER_ROW = 0.02
 _MOST, _LEAST = 8_000, 4_000
 _FAST_STREAM = 4_000
 
@@ -47,6 +48,10 @@ class Pace:
             return waited >= _FASTEST
         budget = _MOST - (_MOST - _LEAST) * min(1.0, self._speed / _FAST_STREAM)
         return waited >= max(_FASTEST, self._text_cost / budget)
+
+    def row_due(self, drawn_at: float, running: int) -> bool:
+        """Whether one of `running` tool calls, drawn last at `drawn_at`, may show its progress again."""
+        return self._clock() - drawn_at >= max(_FASTEST, _PER_ROW * running)
 
     def text_sent(self, characters: int, redrawn: int) -> None:
         """`characters` have come since the last time; their open end took `redrawn` bytes."""

@@ -16,7 +16,7 @@ from .transcript import item_html
 
 
 class Sheet:
-    """Makes widgets, sets their values, and keeps count of what that sends."""
+    """Makes widgets, sets their values, and keeps count of what that sends. `running`: how many calls run now."""
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
@@ -24,6 +24,7 @@ class Sheet:
         # Shared, so that a new piece of HTML costs one message instead of three
         self._layout = self.keep(ipywidgets.Layout())
         self._style = self.keep(ipywidgets.HTML().style)
+        self.running = 0
 
     def keep(self, widget: Any) -> Any:
         self.made.append(widget)
@@ -49,6 +50,9 @@ class Sheet:
 
     def close(self) -> None:
         for widget in self.made:
+            for name in ("layout", "style"):  # models of their own, which a widget leaves open
+                if (own := getattr(widget, name, None)) is not None:
+                    own.close()
             widget.close()
         self.made.clear()
 
@@ -117,6 +121,8 @@ class RowPart:
         self.item: Row = item
         self._sheet = sheet
         self._version = item.version
+        self._state = item.state
+        self._drawn_at = now
         self._line = sheet.html(line_html(item, now))
         self._arguments: Any = None
         self._output: Any = None
@@ -127,8 +133,10 @@ class RowPart:
         item = self.item
         if item.version == self._version and (item.final or item.started is None):
             return True
-        if item.version != self._version and item.writing and not self._sheet.pace.room():
-            return False
+        pace = self._sheet.pace
+        if item.state == self._state and not pace.row_due(self._drawn_at, self._sheet.running):
+            return item.version == self._version
+        self._state, self._drawn_at = item.state, now
         self._sheet.set(self._line, line_html(item, now))
         if item.version != self._version:
             self._version = item.version

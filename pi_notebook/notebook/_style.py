@@ -143,6 +143,7 @@ def lean(markup: str) -> str:
 # Only the live card is sure to be drawn by a front end that knows `--jp-*`.
 _LIVE = """
 .pi-card.widget-box{overflow:hidden}
+.jp-OutputArea-output .pi-card.widget-box{margin-right:20px}
 .pi-card .widget-html,.pi-card .widget-html-content{margin:0;padding:0;line-height:1.5;font-size:13px;height:auto;
  overflow:visible;width:100%;color:var(--jp-content-font-color1,inherit);
  font-family:var(--jp-content-font-family,inherit)}

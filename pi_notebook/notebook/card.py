@@ -89,9 +89,10 @@ class Card:
 
     def refresh(self) -> bool:
         """Draw what has changed. True if there is more, see `pending`."""
-        view = self.view
+        view, sheet = self.view, self._sheet
         with view.lock:
             now = view.clock()
+            sheet.running = sum(row.state == "running" for row in view.open_rows)
             self._draw_frame()
             self.pending = not self._draw_open(now)
             self._draw_new(now)

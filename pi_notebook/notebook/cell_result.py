@@ -30,9 +30,9 @@ class CellResult(RunResult):
         """Print the transcript again."""
         from IPython.display import display
 
-        from .display import static_bundle
+        from .transcript import static_bundle
 
-        display(dict(static_bundle(self._view)), raw=True)
+        display(static_bundle(self._view), raw=True)
 
     def __repr__(self) -> str:
         return render_text(self._view)

@@ -102,9 +102,9 @@ def show(words: list[str], magics: AgentMagics) -> None:
         raise UsageError("%agent show: no agent has run in this kernel yet.")
     from IPython.display import display
 
-    from .display import static_bundle
+    from .transcript import static_bundle
 
-    display(dict(static_bundle(magics.last_run.view)), raw=True)
+    display(static_bundle(magics.last_run.view), raw=True)
 
 
 @_command

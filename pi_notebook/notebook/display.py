@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from .card import Card
-from .transcript import render_html, render_markdown, render_text
+from .transcript import static_bundle
 from .view import RunView
 
 Publish = Callable[..., Any]
@@ -42,12 +42,3 @@ class CardDisplay:
             self._card.freeze()
         else:
             self._card.close()
-
-
-def static_bundle(view: RunView) -> Mapping[str, str]:
-    """The transcript in every form that a saved notebook holds."""
-    return {
-        "text/html": render_html(view),
-        "text/markdown": render_markdown(view),
-        "text/plain": render_text(view),
-    }

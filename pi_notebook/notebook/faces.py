@@ -102,9 +102,9 @@ class TranscriptFace:
         return None
 
     def finish(self) -> None:
-        from .display import static_bundle
+        from .transcript import static_bundle
 
-        self._publish(dict(static_bundle(self._view)))
+        self._publish(static_bundle(self._view))
 
     def _publish(self, data: dict[str, Any], update: bool = True) -> None:
         self._bridge.publish(data, display_id=self._id, update=update)

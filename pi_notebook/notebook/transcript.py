@@ -17,8 +17,9 @@ from ._style import inlined, part
 from .markup import markdown_html, plain, visible, visible_html
 from .view import RunView
 
-__all__ = ["TextPrinter", "render_html", "render_markdown", "render_text", "visible"]
+__all__ = ["TextPrinter", "render_html", "render_markdown", "render_text", "static_bundle", "visible"]
 
+_BUNDLED_TEXT = 20_000
 _SHOWN_TEXT = 500_000
 _SHOWN_RESULT = 4_000
 
@@ -34,6 +35,16 @@ def render_html(view: RunView) -> str:
             f"<div{part('card')}>{finished_head_html(view)}<div{part('body')}>"
             f'<div class="tex2jax_ignore mathjax_ignore">{body}</div></div></div>'
         )
+
+
+def static_bundle(view: RunView) -> dict[str, str]:
+    """The finished run in every form that a saved notebook holds; of a long one the plain text is the beginning."""
+    text = render_text(view)
+    if len(text) > _BUNDLED_TEXT:
+        text = (
+            f"{text[:_BUNDLED_TEXT]}\n… {size_of(len(text) - _BUNDLED_TEXT)} more, see the other forms of this output"
+        )
+    return {"text/html": render_html(view), "text/markdown": render_markdown(view), "text/plain": text}
 
 
 def item_html(item: Item, now: float) -> str:

@@ -16,7 +16,7 @@ from IPython.display import display
 from tests.browser.states import show_play
 from tests.notebook.hostile import HOSTILE
 from tests.notebook.test_hostile_text import whole_run
-from pi_notebook.notebook.display import static_bundle
+from pi_notebook.notebook.transcript import static_bundle
 """
 LIVE = "shown = [show_play(whole_run(text)) for text in HOSTILE[{0}::4]]\nprint('all drawn')"
 STATIC = """
