@@ -28,6 +28,8 @@ _BEGUN, _ENDED = b"begun", b"ended"
 class LineEnd:
     """The far end. This one leads nowhere; a context manager that sends what is left at its end."""
 
+    leads_home = False
+
     def __init__(self) -> None:
         self.controller = AbortController()
         self.signal = self.controller.signal
@@ -90,9 +92,8 @@ class Line:
             self._receive(message)
 
     def wait_for_rest(self) -> None:
-        """Return when all updates are here; blocks `REST_SECONDS` at most, and not if the line was never used."""
-        if self.begun:
-            self._ended.wait(REST_SECONDS)
+        """Return when all updates are here; blocks `REST_SECONDS` at most."""
+        self._ended.wait(REST_SECONDS)
 
     def abort(self, reason: str) -> None:
         """Raise the signal at the far end."""
@@ -132,6 +133,8 @@ class LoopbackEnd:
 
 
 class _LoopbackLineEnd(LineEnd):
+    leads_home = True
+
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self.connection = connection
@@ -231,6 +234,8 @@ class DaskEnd:
 
 class _DaskLineEnd(LineEnd):
     """Updates are events of the worker, whose order the scheduler keeps; the abort is a cluster-wide Event."""
+
+    leads_home = True
 
     def __init__(self, topic: str) -> None:
         super().__init__()

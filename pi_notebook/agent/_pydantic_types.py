@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from ..errors import ToolDefinitionError
 from ._signature import _NOT_GIVEN, EMPTY, VAR_KEYWORD, VAR_POSITIONAL, Parameter, UnresolvedAnnotation
-from ._variable_types import described, for_pydantic
+from ._variable_types import described, for_pydantic, is_mark
 
 
 class _Schema(GenerateJsonSchema):
@@ -100,7 +100,8 @@ def _field_annotation(each: Parameter, defaults: dict[str, Any]) -> tuple[Any, s
     if default is not EMPTY and default is not _NOT_GIVEN:
         defaults[each.name] = default
     alias = next((item.alias for item in infos if isinstance(item, FieldInfo) and item.alias), None)
-    annotation = for_pydantic(annotation)
+    marks = [item for item in metadata if is_mark(item)]
+    annotation = for_pydantic(Annotated[(annotation, *marks)] if marks else annotation)
     said = next((item.description for item in infos if isinstance(item, FieldInfo) and item.description), None)
     if description := described(annotation, said or each.description):
         infos.append(Field(description=description))

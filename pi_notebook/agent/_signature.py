@@ -155,7 +155,7 @@ def read_parameters(
 def is_context(annotation: Any) -> bool:
     """`ToolContext`, optional or not, also as a text that cannot be resolved."""
     if isinstance(annotation, str):
-        return annotation.rpartition(".")[2].split("|")[0].strip() == "ToolContext"
+        return annotation.rpartition(".")[2].split("|")[0].strip(" '\"") == "ToolContext"
     if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
         return any(map(is_context, typing.get_args(annotation)))
     return annotation is ToolContext
@@ -241,19 +241,18 @@ class _Hints:
 def _parameters(each: InspectParameter, annotation: Any, doc: Docstring) -> list[Parameter]:
     """One, or the keys of an unpacked TypedDict."""
     if each.kind == VAR_KEYWORD and typing.get_origin(annotation) is typing.Unpack:
-        (keys,) = typing.get_args(annotation)
-        from ._variable_types import without_required
+        from ._variable_types import typed_dict_keys
 
-        hints = typing.get_type_hints(keys, include_extras=True)
+        (keys,) = typing.get_args(annotation)
         return [
             Parameter(
                 name,
                 InspectParameter.KEYWORD_ONLY,
-                without_required(hint),
-                EMPTY if name in keys.__required_keys__ else _NOT_GIVEN,
+                hint,
+                EMPTY if required else _NOT_GIVEN,
                 doc.parameters.get(name, ""),
             )
-            for name, hint in hints.items()
+            for name, (hint, required) in typed_dict_keys(keys).items()
         ]
     description = doc.parameters.get(each.name, "")
     if annotation is EMPTY and (said := doc.types.get(each.name)):

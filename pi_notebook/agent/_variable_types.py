@@ -50,7 +50,7 @@ class _ByName:
             value = variables[name]
             if isinstance(value, self.kind):
                 return value
-            problem = f"variable {name!r} is a {type(value).__name__}, not a {type_name(self.kind)}"
+            problem = f"variable {name!r} holds {type_name(type(value))}, not {type_name(self.kind)}"
         else:
             problem = f"there is no variable {name!r:.100}"
         raise ValueError(f"{problem}; {self._candidates(name, variables)}")
@@ -80,6 +80,10 @@ def type_name(kind: type) -> str:
     return kind.__name__ if library in ("__main__", "builtins") else f"{library}.{kind.__name__}"
 
 
+def is_mark(metadata: Any) -> bool:
+    return metadata is NotebookVariable or isinstance(metadata, NotebookVariable)
+
+
 def described(annotation: Any, description: str) -> str:
     """`description` with what is said of a parameter that is a variable's name."""
     for each in typing.get_args(annotation)[1:] if typing.get_origin(annotation) is Annotated else ():
@@ -95,7 +99,7 @@ def for_pydantic(annotation: Any) -> Any:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         inner, *metadata = arguments
-        if any(isinstance(each, NotebookVariable) or each is NotebookVariable for each in metadata):
+        if any(map(is_mark, metadata)):
             return Annotated[Any, _ByName(typing.get_origin(inner) or inner)]
         return Annotated[(for_pydantic(inner), *metadata)]
     if isinstance(origin, type) and _is_data_class(origin):
@@ -124,20 +128,25 @@ def _typed_dict(kind: Any) -> Any:
 
     if type(kind).__module__ != "typing":
         return kind
-    hints = typing.get_type_hints(kind, include_extras=True)
     keys = {
-        name: for_pydantic(without_required(hint)) if name in kind.__required_keys__
-        else typing_extensions.NotRequired[for_pydantic(without_required(hint))]
-        for name, hint in hints.items()
-    }  # fmt: skip
+        name: for_pydantic(hint) if required else typing_extensions.NotRequired[for_pydantic(hint)]
+        for name, (hint, required) in typed_dict_keys(kind).items()
+    }
     made: Any = typing_extensions.TypedDict(kind.__name__, keys)  # type: ignore[misc]
     made.__doc__, made.__module__ = kind.__doc__, kind.__module__
     return made
 
 
-def without_required(hint: Any) -> Any:
-    wrapped = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
-    return typing.get_args(hint)[0] if wrapped else hint
+def typed_dict_keys(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Type of each key and whether it is required; `__required_keys__` is wrong for annotations written as text."""
+    keys = {}
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        wrapper = typing.get_origin(hint)
+        if wrapper in (typing.Required, typing.NotRequired):
+            keys[name] = (typing.get_args(hint)[0], wrapper is typing.Required)
+        else:
+            keys[name] = (hint, name in kind.__required_keys__)
+    return keys
 
 
 def _scalar(kind: type) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ class ToolDescription:
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        code = "\n".join("    " + line for line in json.dumps(self.schema, indent=2, ensure_ascii=False).splitlines())
+        code = fenced(json.dumps(self.schema, indent=2, ensure_ascii=False), "json")
         table = markdown_table(
             ("parameter", "type", "default", "description"),
             [[plain_markdown(cell) for cell in row] for row in self.rows()],
@@ -131,6 +132,13 @@ def type_text(schema: Any, root: dict[str, Any]) -> str:
         return f"array of {type_text(schema['items'], root)}"
     form = f" ({schema['format']})" if "format" in schema else ""
     return (" | ".join(kind) if isinstance(kind, list) else str(kind)) + form
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` as a Markdown code block that nothing in it can end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def plain_markdown(text: str) -> str:

@@ -56,13 +56,14 @@ async def run_in_executor(
             start_worker(functools.partial(line.abort, context.signal.reason))
 
         forget = context.signal.on_abort(abort)
-        outcome: bytes = await outcome_of(future)
-        await run_in_worker(line.wait_for_rest)
+        packed: bytes = await outcome_of(future)
+        value, error, text, displays, had_line = pickle.loads(packed)
+        if had_line:
+            await run_in_worker(line.wait_for_rest)
     finally:
         if forget is not None:
             forget()
         line.close()
-    value, error, text, displays = pickle.loads(outcome)
     if text:
         captured.write(text)
     captured.displays.extend(displays)
@@ -116,8 +117,8 @@ def _pickled(value: Any, problem: str) -> bytes:
 
 
 def run_remote(payload: bytes) -> bytes:
-    """Run a packed call in this process; returns value, error, printed text and displays, pickled. Never raises for
-    what the tool does."""
+    """Run a packed call in this process; returns value, error, printed text, displays and whether there was a line,
+    pickled. Never raises for what the tool does."""
     from .function_tool import invoke_plain
 
     function, call, call_id, name, end = pickle.loads(payload)
@@ -134,7 +135,7 @@ def run_remote(payload: bytes) -> bytes:
             error = raised
         finally:
             contract._current.reset(token)
-    return _packed_outcome(name, value, error, captured)
+    return _packed_outcome(name, value, error, captured, opened.leads_home)
 
 
 def open_end(end: Any) -> LineEnd:
@@ -155,7 +156,7 @@ def _send(end: LineEnd, update: ToolResult) -> None:
     end.send(kind, message)
 
 
-def _packed_outcome(name: str, value: Any, error: Exception | None, captured: Captured) -> bytes:
+def _packed_outcome(name: str, value: Any, error: Exception | None, captured: Captured, had_line: bool) -> bytes:
     displays = []
     for shown in captured.displays:
         try:
@@ -164,12 +165,12 @@ def _packed_outcome(name: str, value: Any, error: Exception | None, captured: Ca
             continue
         displays.append(shown)
     if error is not None:
-        return _pickled((None, _portable(error), captured.text, displays), "An error")
+        return _pickled((None, _portable(error), captured.text, displays, had_line), "An error")
     try:
-        return _pickled((value, None, captured.text, displays), "")
+        return _pickled((value, None, captured.text, displays, had_line), "")
     except ToolError as problem:
         text = f"Tool {name!r} ran, but its value (a {type(value).__name__}) cannot be sent back{problem}"
-        return _pickled((None, ToolError(text), captured.text, displays), "An error")
+        return _pickled((None, ToolError(text), captured.text, displays, had_line), "An error")
 
 
 def _portable(error: Exception) -> Exception:

@@ -222,6 +222,8 @@ class _HtmlText(HTMLParser):
             self.parts.append("\t")
 
     def handle_endtag(self, tag: str) -> None:
+        if tag in self._BREAKS:
+            self.parts.append("\n")
         self.hidden = max(self.hidden - (tag in ("script", "style")), 0)
 
     def handle_data(self, data: str) -> None:

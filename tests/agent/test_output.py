@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import io
+import logging
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from pi_notebook.agent.agent import Agent
+from pi_notebook.agent.function_tool import tool
+from pi_notebook.agent.output import capture_output
+from pi_notebook.agent.tool import ConsoleText, Progress, ToolContext
+from pi_notebook.ai.apis.scripted import call, scripted
+
+
+def execute(made: Any, **arguments: Any) -> tuple[Any, list[Any]]:
+    """The result of one call, and the details of its updates."""
+    updates: list[Any] = []
+    result = asyncio.run(made.execute("c", made.bind(arguments), None, lambda update: updates.append(update.details)))
+    return result, updates
+
+
+class TestPrints:
+    @pytest.mark.parametrize("thread", [None, "worker"])
+    def test_they_stream_line_by_line_and_reach_the_screen(
+        self, thread: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        @tool(thread=thread)
+        def f() -> None:
+            print("one", 1)
+            print("two", end="", flush=True)
+            print("err", file=sys.stderr)
+
+        result, updates = execute(f)
+
+        assert updates == [ConsoleText("one 1\n"), ConsoleText("two"), ConsoleText("err\n")]
+        assert result.text == "one 1\ntwoerr\n"
+        assert capsys.readouterr() == ("one 1\ntwo", "err\n")
+
+    def test_parallel_tools_never_mix(self) -> None:
+        meeting = threading.Barrier(3, timeout=20)
+
+        @tool(thread="worker")
+        def talk(name: str) -> None:
+            for i in range(20):
+                meeting.wait()
+                print(name, i)
+
+        agent = Agent(model=scripted([call("talk", name=name) for name in "abc"], "done"), tools=[talk])
+        outcome = asyncio.run(agent.prompt("go"))
+
+        texts = [each.result.text for each in outcome.tool_calls]
+        assert sorted(texts) == ["".join(f"{name} {i}\n" for i in range(20)) for name in "abc"]
+
+    def test_async_tools_never_mix(self) -> None:
+        @tool
+        async def talk(name: str) -> None:
+            for i in range(5):
+                await asyncio.sleep(0)
+                print(name, i)
+
+        agent = Agent(model=scripted([call("talk", name=name) for name in "abc"], "done"), tools=[talk])
+        outcome = asyncio.run(agent.prompt("go"))
+
+        texts = [each.result.text for each in outcome.tool_calls]
+        assert sorted(texts) == ["".join(f"{name} {i}\n" for i in range(5)) for name in "abc"]
+
+    def test_threads_that_copied_the_context_belong_to_the_call(self) -> None:
+        @tool
+        def f() -> None:
+            context = contextvars.copy_context()
+            thread = threading.Thread(target=lambda: context.run(print, "from the thread"))
+            thread.start()
+            thread.join()
+
+        assert execute(f)[0].text == "from the thread\n"
+
+    def test_prints_outside_of_a_call_are_nobodys(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with capture_output(ToolContext()) as captured:
+            contextvars.Context().run(print, "outside")
+            print("inside")
+
+        assert captured.text == "inside\n"
+        assert capsys.readouterr().out == "outside\ninside\n"
+
+    def test_a_listener_that_prints_is_not_told_of_it(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with capture_output(ToolContext(on_update=lambda update: print("told", update.details.text))) as captured:
+            print("x")
+
+        assert captured.text == "x\n"
+        assert capsys.readouterr().out == "x\ntold x\n\n"
+
+    def test_the_streams_are_put_back_and_kept_references_still_work(self, capsys: pytest.CaptureFixture[str]) -> None:
+        before = (sys.stdout, sys.stderr)
+        with capture_output(ToolContext()) as captured:
+            handler = logging.StreamHandler()
+            kept = sys.stdout
+
+        assert (sys.stdout, sys.stderr) == before
+        handler.emit(logging.LogRecord("n", logging.INFO, "p", 1, "late", None, None))
+        kept.write("later\n")
+        assert capsys.readouterr() == ("later\n", "late\n")
+        assert captured.text == ""
+
+    def test_overlapping_captures_end_in_any_order(self) -> None:
+        before = sys.stdout
+        first, second = capture_output(ToolContext()), capture_output(ToolContext())
+        one, two = contextvars.copy_context(), contextvars.copy_context()
+        captured = one.run(first.__enter__)
+        other = two.run(second.__enter__)
+        one.run(print, "first")
+        one.run(first.__exit__, None, None, None)
+        two.run(print, "second")
+        two.run(second.__exit__, None, None, None)
+
+        assert (captured.text, other.text) == ("first\n", "second\n")
+        assert sys.stdout is before
+
+    def test_redirection_inside_a_tool_works(self) -> None:
+        from contextlib import redirect_stdout
+
+        @tool
+        def f() -> str:
+            with redirect_stdout(io.StringIO()) as caught:
+                print("hidden")
+            print("shown")
+            return caught.getvalue()
+
+        result, updates = execute(f)
+
+        assert result.text == "hidden\n"
+        assert updates == [ConsoleText("shown\n")]
+
+    def test_a_process_without_a_console_can_print(self) -> None:
+        code = (
+            "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = None\n"
+            "from pi_notebook import tool\n@tool\ndef f() -> None:\n    print('x')\n"
+            "raise SystemExit(0 if f.call().text == 'x\\n' else 1)"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+    def test_late_updates_of_an_abandoned_thread_do_no_harm(self) -> None:
+        with capture_output(ToolContext()) as captured:
+            context = contextvars.copy_context()
+        context.run(print, "late")
+
+        assert captured.text in ("", "late\n")
+
+
+class TestFigures:
+    def test_figures_of_calls_that_follow_each_other_never_mix(self) -> None:
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        @tool(execution_mode="sequential")
+        def draw(n: int) -> None:
+            plt.plot(range(n))
+
+        agent = Agent(model=scripted([call("draw", n=1), call("draw", n=2)], "done"), tools=[draw])
+        outcome = asyncio.run(agent.prompt("go"))
+
+        figures = [each.result.details.displays for each in outcome.tool_calls]
+        assert [len(each) for each in figures] == [1, 1]
+        assert [len(each[0].axes[0].lines[0].get_xdata()) for each in figures] == [1, 2]
+        assert [each.result.content[0].type for each in outcome.tool_calls] == ["image", "image"]
+        assert plt.get_fignums() == []
+
+    def test_figures_that_were_open_before_stay_open(self) -> None:
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        plt.figure("mine")
+        with capture_output(ToolContext()) as captured:
+            plt.figure()
+
+        assert plt.get_figlabels() == ["mine"]
+        assert len(captured.displays) == 1
+        plt.close("all")
+
+
+class TestTqdm:
+    def test_a_bar_moves_the_progress_of_the_call_and_writes_nothing(self, capsys: pytest.CaptureFixture[str]) -> None:
+        from tqdm import tqdm
+
+        @tool
+        def f() -> None:
+            for _ in tqdm(range(3), desc="loading", mininterval=0):
+                pass
+
+        result, updates = execute(f)
+
+        assert updates[0] == Progress(0, 3, "loading")
+        assert updates[-1] == Progress(3, 3, "loading")
+        assert "returned nothing" in result.text
+        assert capsys.readouterr() == ("", "")
+
+    def test_of_nested_bars_the_outer_one_counts(self) -> None:
+        from tqdm import tqdm
+
+        @tool
+        def f() -> int:
+            for _ in tqdm(range(2), desc="outer", mininterval=0):
+                for _ in tqdm(range(50), desc="inner", mininterval=0):
+                    pass
+            for _ in tqdm(range(1), desc="next", mininterval=0):
+                pass
+            return 1
+
+        _, updates = execute(f)
+
+        assert [update.text for update in updates if update.done == update.total] == ["outer", "outer", "next", "next"]
+        assert {update.text for update in updates} == {"outer", "next"}
+
+    def test_parallel_bars_go_to_their_own_calls(self) -> None:
+        from tqdm import tqdm
+
+        meeting = threading.Barrier(2, timeout=20)
+
+        @tool(thread="worker")
+        def f(name: str) -> int:
+            for _ in tqdm(range(3), desc=name, mininterval=0):
+                meeting.wait()
+            return 1
+
+        seen: dict[str, set[str]] = {}
+
+        def listen(event: Any, *rest: Any) -> None:
+            if event.type == "tool_execution_update" and isinstance(event.partial_result.details, Progress):
+                seen.setdefault(event.args["name"], set()).add(event.partial_result.details.text)
+
+        agent = Agent(model=scripted([call("f", name="a"), call("f", name="b")], "done"), tools=[f])
+        agent.subscribe(listen)
+        asyncio.run(agent.prompt("go"))
+
+        assert seen == {"a": {"a"}, "b": {"b"}}
+
+    def test_a_bar_outside_of_a_tool_is_drawn(self) -> None:
+        from tqdm import tqdm
+
+        out = io.StringIO()
+        for _ in tqdm(range(2), file=out):
+            pass
+
+        assert "2/2" in out.getvalue()
+
+    def test_tqdm_imported_inside_the_tool(self) -> None:
+        code = (
+            "import asyncio, sys\nfrom pi_notebook import tool\nfrom pi_notebook.agent.tool import Progress\n"
+            "@tool\ndef f() -> None:\n    from tqdm import tqdm\n"
+            "    for _ in tqdm(range(3), mininterval=0): pass\n"
+            "seen = []\n"
+            "result = asyncio.run(f.execute('c', f.bind({}), None, lambda u: seen.append(u.details)))\n"
+            "assert seen[-1] == Progress(3, 3), seen\n"
+            "assert 'printed nothing' in result.text, result.text\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
