@@ -19,17 +19,14 @@ _RUN = 6  # characters of a secret in a row that are already too many
 _MAX_TEXT = 2000
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
-_OVERFLOW = re.compile(
-    r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed | exceeds?[ _](?:the[ ])?(?:available[ ])?context
+_OVERFLOW = r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed | exceeds?[ _](?:the[ ])?(?:available[ ])?context
     | exceeds?\ (?:the\ )?(?:model'?s?\ )?maximum\ (?:context|allowed\ input)\ length | maximum\ context\ length
     | maximum\ prompt\ length | prompt\ is\ too\ long | prompt\ too\ long | input\ is\ too\ long
     | too\ many\ (?:input\ )?tokens | request_too_large | input\ token\ count.*exceeds | exceeded\ model\ token\ limit
     | token\ limit\ exceeded | token\ count\ of\ \d+\ exceeds | longer\ than\ the\ model'?s?\ context
     | reduce\ the\ length\ of\ the\ (?:messages|prompt) | range\ of\ input\ length | greater\ than\ the\ context\ length
-    | configured\ context\ size | context\ window\ exceeds | exceed_context_size""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_RATE = re.compile(r"rate.?limit|too many requests|throttl", re.IGNORECASE)
+    | configured\ context\ size | context\ window\ exceeds | exceed_context_size"""
+_RATE = r"rate.?limit|too many requests|throttl"
 
 
 def secrets_of(api_key: str | None, *headers: Mapping[str, str] | None) -> list[str]:
@@ -100,7 +97,8 @@ def _clip(text: str) -> str:
 
 def is_overflow(text: str) -> bool:
     """Whether a provider's text says that the transcript does not fit into the model's context window."""
-    return bool(_OVERFLOW.search(text)) and not _RATE.search(text)
+    said = re.search(_OVERFLOW, text, re.IGNORECASE | re.VERBOSE)
+    return bool(said) and not re.search(_RATE, text, re.IGNORECASE)
 
 
 def failure(

@@ -34,6 +34,8 @@ def find_key(model: Model, options: StreamOptions) -> tuple[str | None, str]:
     """
     if options.api_key:
         return options.api_key, "the api_key given"
+    if options.api_key:  # the table of providers is not needed then
+        return options.api_key, "the api_key given"
     from ..providers import find_key as of_provider
 
     return of_provider(model, options)
