@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import ipywidgets
+from ipywidgets.widgets.widget_string import HTMLStyle
 
 from ._items import Item, Row, Text
 from ._pace import MESSAGE, NEW_WIDGET, Pace
@@ -23,7 +24,7 @@ class Sheet:
         self.made: list[ipywidgets.Widget] = []
         # Shared, so that a new piece of HTML costs one message instead of three
         self._layout = self.keep(ipywidgets.Layout())
-        self._style = self.keep(ipywidgets.HTML().style)
+        self._style = self.keep(HTMLStyle())
         self.running = 0
 
     def keep(self, widget: Any) -> Any:
