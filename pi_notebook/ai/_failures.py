@@ -19,7 +19,8 @@ _RUN = 6  # characters of a secret in a row that are already too many
 _MAX_TEXT = 2000
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
-_OVERFLOW = r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed | exceeds?[ _](?:the[ ])?(?:available[ ])?context
+_OVERFLOW = r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed
+    | exceeds?[ _](?:the[ ])?(?:available[ ])?context
     | exceeds?\ (?:the\ )?(?:model'?s?\ )?maximum\ (?:context|allowed\ input)\ length | maximum\ context\ length
     | maximum\ prompt\ length | prompt\ is\ too\ long | prompt\ too\ long | input\ is\ too\ long
     | too\ many\ (?:input\ )?tokens | request_too_large | input\ token\ count.*exceeds | exceeded\ model\ token\ limit
