@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import IO
 
 CHUNK = 1 << 20
+PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,21 @@ class LineReader:
                 skipped += 1
             inside = False
         return skipped + inside
+
+    def piece(self, wanted: Callable[[bytes], bool]) -> tuple[int, int]:
+        """Look at the next whole lines at once, `PIECE` bytes of them: if `wanted` is false of them they are passed
+        over. Returns how many were passed over, and how many are there to be read if they were not."""
+        if not self._more():
+            return 0, 0
+        end = self._chunk.rfind(b"\n", self._at, self._at + PIECE) + 1
+        if not end:
+            return 0, 1
+        data = self._chunk[self._at : end]
+        lines = data.count(b"\n")
+        if wanted(data):
+            return 0, lines
+        self._at = end
+        return lines, 0
 
     def line(self, cap: int) -> Line | None:
         """The next line, at most `cap` bytes of it; None at the end."""

@@ -5,6 +5,7 @@ Both only say line numbers. What is shown is read from the files by one piece of
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import shutil
@@ -28,7 +29,12 @@ MAX_SEARCHED_LINE = 64 * 1024
 """Bytes of one line that our own search looks at."""
 LINE_SECONDS = 1.0
 """Time for one line before a pattern counts as one that never ends."""
+PIECE_SECONDS = 0.05
+"""Time for a look at many lines at once; if it is not enough they are looked at one by one."""
 TOTAL_SECONDS = 60.0
+_SEES_NEIGHBOURS = re.compile(r"\\[^wWdDsSbB.\[\](){}^$|?*+/\\\-]|\(\?(?!:)|[+*?}]\+")
+"""In patterns that may match a line alone and yet not find it among others: anchors of the whole text, looking around,
+parts that do not give back. Anything that is not known to be harmless counts."""
 _BATCH_FILES = 1_000
 _BATCH_BYTES = 24_000 if sys.platform == "win32" else 100_000
 _RECORD = re.compile(rb"([^\0]*)\0(\d+):[^\n]*\n")
@@ -123,7 +129,7 @@ def search_by_ourselves(workspace: Workspace, query: Query, signal: AbortSignal)
     Raises:
         ToolError: The pattern is no regular expression.
     """
-    found = _compiled(query)
+    test = _compiled(query)
     deadline = time.monotonic() + TOTAL_SECONDS
 
     def check() -> None:
@@ -139,7 +145,7 @@ def search_by_ourselves(workspace: Workspace, query: Query, signal: AbortSignal)
                     if is_binary(stream.read(SNIFF)):
                         continue
                     stream.seek(0)
-                    numbers = _matching_lines(stream, found, limit, check, workspace.shown(file))
+                    numbers = _matching_lines(stream, test, limit, check, workspace.shown(file))
             except (FileNotFoundError, ToolError) as error:
                 if isinstance(error, _SearchError):
                     raise
@@ -154,30 +160,60 @@ class _SearchError(ToolError):
     """Ends the whole search, unlike a file that cannot be read."""
 
 
-def _compiled(query: Query) -> Callable[[str], bool]:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """`line`: whether a line matches; raises `TimeoutError`. `lines`: whether any of several lines may match."""
+
+    line: Callable[[str], bool]
+    lines: Callable[[bytes], bool]
+
+
+def _compiled(query: Query) -> _Test:
     import regex
 
-    flags: Any = regex.VERSION1 | (regex.IGNORECASE if query.ignore_case else 0)
+    flags: Any = regex.VERSION1 | regex.MULTILINE | (regex.IGNORECASE if query.ignore_case else 0)
     try:
         pattern = regex.compile(regex.escape(query.pattern) if query.literal else query.pattern, flags)
     except regex.error as error:
         raise ToolError(
             f"The pattern is no regular expression: {error}. Set literal to true to search for it as plain text."
         ) from error
-    return lambda text: pattern.search(text, timeout=LINE_SECONDS, concurrent=True) is not None
+
+    def line(text: str) -> bool:
+        return pattern.search(text, timeout=LINE_SECONDS, concurrent=True) is not None
+
+    def lines(data: bytes) -> bool:
+        text = data.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+        try:
+            return pattern.search(text, timeout=PIECE_SECONDS, concurrent=True) is not None
+        except TimeoutError:
+            return True
+
+    sees_more = not query.literal and _SEES_NEIGHBOURS.search(query.pattern) is not None
+    return _Test(line, (lambda data: True) if sees_more else lines)
 
 
-def _matching_lines(
-    stream: IO[bytes], found: Callable[[str], bool], limit: int, check: Callable[[], None], name: str
-) -> list[int]:
+def _matching_lines(stream: IO[bytes], test: _Test, limit: int, check: Callable[[], None], name: str) -> list[int]:
     reader = LineReader(stream, check)
     numbers: list[int] = []
-    number = 0
-    while len(numbers) < limit and (line := reader.line(MAX_SEARCHED_LINE)) is not None:
+    number = left = 0
+
+    def may_match(data: bytes) -> bool:
+        return test.lines(data if number else data.removeprefix(codecs.BOM_UTF8))
+
+    while len(numbers) < limit:
+        if not left:
+            passed, left = reader.piece(may_match)
+            number += passed
+            if passed:
+                continue
+        if (line := reader.line(MAX_SEARCHED_LINE)) is None:
+            break
+        left -= 1
         number += 1
         text = line.text.removeprefix("\ufeff") if number == 1 else line.text
         try:
-            matches = found(text)
+            matches = test.line(text)
         except TimeoutError as error:
             raise _SearchError(
                 f"The pattern takes too long on line {number} of {name}: it has repetitions inside repetitions. "

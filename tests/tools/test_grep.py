@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pi_notebook.agent.tool import Tool
+from pi_notebook.ai.abort import AbortSignal
 from pi_notebook.tools import _matchers
 from pi_notebook.tools._grep import GrepDetails, grep_tool
 from pi_notebook.tools._matchers import ripgrep
@@ -233,7 +234,7 @@ def test_settings_of_the_person_do_not_change_the_search(
     assert grep.call(pattern="x").text == "f:2: x"
 
 
-LINE = st.text(st.sampled_from("ab.() \té\r"), max_size=8)
+LINE = st.text(st.sampled_from("ab.() \té"), max_size=8)
 PATTERN = st.sampled_from(
     [
         "a",
@@ -285,3 +286,39 @@ def test_both_searches_say_the_same(
     by_ripgrep = grep_tool(workspace, program=ripgrep()).call(**arguments)
     by_ourselves = grep_tool(workspace, program=None).call(**arguments)
     assert (by_ripgrep.text, by_ripgrep.details) == (by_ourselves.text, by_ourselves.details)
+
+
+TRICKY = st.sampled_from(
+    [
+        r"\Aa",
+        r"a\Z",
+        r"a(?!\s)",
+        r"(?<!.)b",
+        r"(?>[^c]*)$",
+        "[^c]*+$",
+        "[^c]++b",
+        r"^\s+$",
+        "a[^b]*b",
+        "(?s)a.b",
+        r"\Gb",
+        "b$",
+    ]
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.sampled_from("abc \r"), max_size=4), max_size=8), TRICKY | PATTERN)
+def test_looking_at_many_lines_at_once_misses_none(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], pattern: str
+) -> None:
+    import regex
+
+    root = tmp_path_factory.mktemp("pieces")
+    (root / "f").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    expected = [
+        number
+        for number, line in enumerate(lines, 1)
+        if regex.search(pattern, line.removesuffix("\r"), regex.VERSION1 | regex.MULTILINE)
+    ]
+    matcher = _matchers.search_by_ourselves(Workspace(root), _matchers.Query(pattern), AbortSignal())
+    assert [numbers for _, numbers in matcher([root / "f"], 100)] == ([expected] if expected else [])
