@@ -18,6 +18,7 @@ from ..errors import ToolError
 from ._paths import Workspace, let_read
 from ._process import Ended, run_command
 from ._shell_output import ShellOutput
+from ._thread_tool import ThreadTool
 from ._truncate import MAX_BYTES, MAX_LINES
 
 DESCRIPTION = (
@@ -92,7 +93,7 @@ def bash_tool(workspace: Workspace, environment: Mapping[str, str] | None = None
             left.set()
             raise
 
-    return Tool("bash", DESCRIPTION, PARAMETERS, execute, approval=True)
+    return ThreadTool("bash", DESCRIPTION, PARAMETERS, execute, approval=True)
 
 
 def own_environment() -> dict[str, str]:

@@ -15,6 +15,7 @@ from ._files import read_whole, replace_file
 from ._filetype import binary_type, image_type, is_binary, utf16
 from ._paths import Workspace
 from ._replace import Edit, apply_edits
+from ._thread_tool import ThreadTool
 from ._truncate import count, size
 from ._turns import file_key, in_turn
 
@@ -82,7 +83,7 @@ def edit_tool(workspace: Workspace) -> Tool:
         watch = signal or AbortSignal()
         return await in_turn(file_key(path), lambda: _edit(workspace, params["path"], edits, watch))
 
-    return Tool("edit", DESCRIPTION, PARAMETERS, execute, prepare_arguments=_prepare, approval=True)
+    return ThreadTool("edit", DESCRIPTION, PARAMETERS, execute, prepare_arguments=_prepare, approval=True)
 
 
 def _prepare(arguments: Any) -> Any:

@@ -7,6 +7,7 @@ no such calls: there the path is resolved again right before use, which leaves a
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -61,11 +62,11 @@ def held(root: Path, path: Path, *, make: bool = False) -> Iterator[Place]:
     base = root if is_inside(root, path) else path.parent
     parts = path.relative_to(base).parts
     if not parts:
-        raise IsADirectoryError(21, "it is a folder")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if not HAS_AT:
         made = _make_parents(path) if make else []
         if Path(os.path.realpath(path.parent)) != path.parent:
-            raise OSError(40, "a link was put there just now")
+            raise OSError(errno.ELOOP, "a link was put there just now")
         yield Place(str(path), None, path, made)
         return
     folder = os.open(base, _FOLDER)
@@ -191,7 +192,7 @@ def replace_file(
 
 
 def _commit(place: Place, data: bytes, before: os.stat_result | None, old: bytes | None, name: str) -> None:
-    temporary = place.beside(f".{os.fsencode(place.path.name)[:40].hex()[:16]}-{secrets.token_hex(6)}.tmp")
+    temporary = place.beside(f".pi-notebook-{secrets.token_hex(6)}.tmp")
     descriptor = place.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, name=temporary)
     try:
         try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from typing import Any
 
-from ..agent.tool import OnUpdate, Tool, ToolResult
-from ..agent.workers import run_in_worker
+from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
 from ._globs import compile_glob
 from ._ls import ListDetails
 from ._paths import Workspace
+from ._thread_tool import thread_tool
 from ._truncate import cut_head
 from ._walk import Walk
 
@@ -40,19 +42,13 @@ PARAMETERS: dict[str, Any] = {
 def find_tool(workspace: Workspace) -> Tool:
     """A tool that finds files of `workspace` by name."""
 
-    async def execute(
-        tool_call_id: str, params: dict[str, Any], signal: AbortSignal | None, on_update: OnUpdate | None
-    ) -> ToolResult:
-        watch = signal or AbortSignal()
-        limit = params.get("limit") or LIMIT
-        return await run_in_worker(lambda: _find(workspace, params["pattern"], params.get("path") or ".", limit, watch))
-
-    return Tool("find", DESCRIPTION, PARAMETERS, execute)
+    return thread_tool("find", DESCRIPTION, PARAMETERS, partial(_find, workspace))
 
 
-def _find(workspace: Workspace, pattern: str, given: str, limit: int, signal: AbortSignal) -> ToolResult:
+def _find(workspace: Workspace, params: dict[str, Any], signal: AbortSignal) -> ToolResult:
+    pattern, given, limit = params["pattern"], params.get("path") or ".", params.get("limit") or LIMIT
     start = workspace.find(given)
-    if not start.exists():
+    if not os.path.lexists(start):
         raise workspace.missing(start, given)
     if not start.is_dir():
         raise ToolError(f"{workspace.shown(start)} is a file; give the folder to search.")

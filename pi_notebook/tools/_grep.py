@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..agent.tool import OnUpdate, Tool, ToolResult
-from ..agent.workers import run_in_worker
+from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
@@ -18,6 +19,7 @@ from ._globs import compile_glob
 from ._lines import Line, LineReader
 from ._matchers import Matcher, Query, Unsupported, batches, ripgrep, search_by_ourselves, search_with_ripgrep
 from ._paths import Workspace
+from ._thread_tool import thread_tool
 from ._truncate import MAX_BYTES, MAX_LINE_CHARACTERS, count, cut_head, cut_line
 from ._walk import Walk
 
@@ -73,23 +75,17 @@ def grep_tool(workspace: Workspace, *, program: str | None = "") -> Tool:
         program: Path of ripgrep; None searches without; empty looks for it at each call.
     """
 
-    async def execute(
-        tool_call_id: str, params: dict[str, Any], signal: AbortSignal | None, on_update: OnUpdate | None
-    ) -> ToolResult:
-        watch = signal or AbortSignal()
-        return await run_in_worker(lambda: _grep(workspace, params, watch, program))
-
-    return Tool("grep", DESCRIPTION, PARAMETERS, execute)
+    return thread_tool("grep", DESCRIPTION, PARAMETERS, partial(_grep, workspace, program))
 
 
-def _grep(workspace: Workspace, params: dict[str, Any], signal: AbortSignal, program: str | None) -> ToolResult:
+def _grep(workspace: Workspace, program: str | None, params: dict[str, Any], signal: AbortSignal) -> ToolResult:
     query = Query(params["pattern"], bool(params.get("ignoreCase")), bool(params.get("literal")))
     if "\n" in query.pattern:
         raise ToolError("The pattern holds a newline, but the search goes line by line; search for one of its lines.")
     limit = min(params.get("limit") or LIMIT, MAX_LIMIT)
     given = params.get("path") or "."
     start = workspace.find(given)
-    if not start.exists():
+    if not os.path.lexists(start):
         raise workspace.missing(start, given)
     report = _Report(workspace, limit, min(params.get("context") or 0, MAX_CONTEXT))
     walk = Walk(workspace, start, signal.raise_if_aborted) if start.is_dir() else None

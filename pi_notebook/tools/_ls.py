@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..agent.tool import OnUpdate, Tool, ToolResult
-from ..agent.workers import run_in_worker
+from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
 from ._files import HAS_AT, held
 from ._paths import Workspace, reason, shown
+from ._thread_tool import thread_tool
 from ._truncate import cut_head
 
 LIMIT = 500
@@ -44,15 +45,11 @@ class ListDetails:
 def ls_tool(workspace: Workspace) -> Tool:
     """A tool that lists folders of `workspace`."""
 
-    async def execute(
-        tool_call_id: str, params: dict[str, Any], signal: AbortSignal | None, on_update: OnUpdate | None
-    ) -> ToolResult:
-        return await run_in_worker(lambda: _ls(workspace, params.get("path") or ".", params.get("limit") or LIMIT))
-
-    return Tool("ls", DESCRIPTION, PARAMETERS, execute)
+    return thread_tool("ls", DESCRIPTION, PARAMETERS, partial(_ls, workspace))
 
 
-def _ls(workspace: Workspace, given: str, limit: int) -> ToolResult:
+def _ls(workspace: Workspace, params: dict[str, Any], signal: AbortSignal) -> ToolResult:
+    given, limit = params.get("path") or ".", params.get("limit") or LIMIT
     path = workspace.find(given)
     try:
         names = _entries(workspace, path)

@@ -151,7 +151,7 @@ class Workspace:
         Raises:
             ToolError: The path leads out of the root, or can be no path.
         """
-        plain = path.removeprefix("@") if path.startswith("@") and not (self.root / path).exists() else path
+        plain = path.removeprefix("@") if path.startswith("@") and not os.path.lexists(self.root / path) else path
         if "\0" in plain:
             raise ToolError(f"A path cannot hold a NUL character: {shown(path)}.")
         if plain.startswith('"') and not os.path.lexists(self.root / plain):

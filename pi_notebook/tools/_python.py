@@ -17,6 +17,7 @@ from ..agent.tool import OnUpdate, Tool, ToolContext, ToolResult
 from ..agent.workers import start_worker
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent, UserContent
+from ._thread_tool import ThreadTool
 from ._truncate import count, cut_head, cut_tail
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Outcome:
     captured: Captured | None = None
     error: BaseException | None = None
     traceback: str = ""
+
+
+_numbers = itertools.count(1)
+"""Names the pieces of code of this process, so that a traceback finds the lines of each."""
 
 
 class Runner(Protocol):
@@ -107,7 +112,7 @@ def python_tool(namespace: MutableMapping[str, Any], runner: Runner | None = Non
         details = PythonDetails(new, changed, round(seconds, 3), error)
         return ToolResult(content, details, is_error=bool(error), value=outcome.value, error=outcome.error)
 
-    return Tool("python", DESCRIPTION, PARAMETERS, execute, execution_mode="sequential", approval=True)
+    return ThreadTool("python", DESCRIPTION, PARAMETERS, execute, execution_mode="sequential", approval=True)
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -202,14 +207,13 @@ class NamespaceRunner:
 
     def __init__(self, namespace: MutableMapping[str, Any]) -> None:
         self.namespace = namespace
-        self._numbers = itertools.count(1)
 
     async def __call__(self, code: str, context: ToolContext) -> Outcome:
         return await context.host.run_plain(lambda: self._run(code, context), context)
 
     def _run(self, code: str, context: ToolContext) -> Outcome:
         outcome = Outcome()
-        name = f"<python {next(self._numbers)}>"
+        name = f"<python {next(_numbers)}>"
         with context.host.capture(context) as captured:
             outcome.captured = captured
             try:

@@ -6,10 +6,10 @@ import base64
 import io
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
-from ..agent.tool import OnUpdate, Tool, ToolResult
-from ..agent.workers import run_in_worker
+from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent, UserContent
 from ..errors import ToolError
@@ -19,6 +19,7 @@ from ._filetype import SNIFF, binary_type, image_type, is_binary, utf16
 from ._image import MAX_FILE, image_content
 from ._lines import LineReader
 from ._paths import Workspace
+from ._thread_tool import thread_tool
 from ._truncate import MAX_BYTES, MAX_LINES, count, cut_bytes, size
 
 COUNTED = 256 * 1024 * 1024
@@ -74,18 +75,11 @@ class ReadDetails:
 def read_tool(workspace: Workspace) -> Tool:
     """A tool that reads files of `workspace`."""
 
-    async def execute(
-        tool_call_id: str, params: dict[str, Any], signal: AbortSignal | None, on_update: OnUpdate | None
-    ) -> ToolResult:
-        watch = signal or AbortSignal()
-        return await run_in_worker(
-            lambda: _read(workspace, params["path"], params.get("offset"), params.get("limit"), watch)
-        )
-
-    return Tool("read", DESCRIPTION, PARAMETERS, execute)
+    return thread_tool("read", DESCRIPTION, PARAMETERS, partial(_read, workspace))
 
 
-def _read(workspace: Workspace, given: str, offset: int | None, limit: int | None, signal: AbortSignal) -> ToolResult:
+def _read(workspace: Workspace, params: dict[str, Any], signal: AbortSignal) -> ToolResult:
+    given, offset, limit = params["path"], params.get("offset"), params.get("limit")
     path = workspace.find(given, reading=True)
     try:
         with opened(workspace, path) as (file, status):

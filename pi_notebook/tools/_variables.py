@@ -6,13 +6,13 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..agent.tool import OnUpdate, Tool, ToolResult
-from ..agent.workers import run_in_worker
+from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
 from ._paths import shown
 from ._preview import Summary, summary
+from ._thread_tool import thread_tool
 from ._truncate import cut_head, size
 
 LIMIT = 200
@@ -40,15 +40,11 @@ def variables_tool(
         is_hidden: `(name, value) -> bool`: what is not the user's own and should not be listed.
     """
 
-    async def execute(
-        tool_call_id: str, params: dict[str, Any], signal: AbortSignal | None, on_update: OnUpdate | None
-    ) -> ToolResult:
+    def look(params: dict[str, Any], signal: AbortSignal) -> ToolResult:
         name = params.get("name")
-        if name:
-            return await run_in_worker(lambda: _one(namespace, name))
-        return await run_in_worker(lambda: _all(namespace, is_hidden))
+        return _one(namespace, name) if name else _all(namespace, is_hidden)
 
-    return Tool("variables", DESCRIPTION, PARAMETERS, execute)
+    return thread_tool("variables", DESCRIPTION, PARAMETERS, look)
 
 
 def _one(namespace: Mapping[str, Any], name: str) -> ToolResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -138,7 +139,7 @@ class Walk:
                 with held(self.workspace.root, full) as place:
                     descriptor = os.open(place.name, flags, dir_fd=place.folder)
         elif Path(os.path.realpath(full)) != full:
-            raise OSError(40, "a link")
+            raise OSError(errno.ELOOP, "a link")
         try:
             status = full.stat() if descriptor is None else os.fstat(descriptor)
             with os.scandir(full if descriptor is None else descriptor) as found:

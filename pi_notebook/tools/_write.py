@@ -16,6 +16,7 @@ from ._diff import unified_diff
 from ._files import held, kind, read_whole, replace_file
 from ._filetype import is_binary
 from ._paths import Workspace, reason
+from ._thread_tool import ThreadTool
 from ._truncate import count, size
 from ._turns import file_key, in_turn
 
@@ -63,7 +64,7 @@ def write_tool(workspace: Workspace) -> Tool:
         watch = signal or AbortSignal()
         return await in_turn(file_key(path), lambda: _write(workspace, params["path"], params["content"], watch))
 
-    return Tool("write", DESCRIPTION, PARAMETERS, execute, approval=True)
+    return ThreadTool("write", DESCRIPTION, PARAMETERS, execute, approval=True)
 
 
 def _write(workspace: Workspace, given: str, content: str, signal: AbortSignal) -> ToolResult:

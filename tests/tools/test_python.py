@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import sys
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from pi_notebook.agent.tool import ConsoleText, Host, ToolContext, ToolResult
 from pi_notebook.ai.messages import ImageContent
-from pi_notebook.tools import Outcome, builtin
+from pi_notebook.tools import Outcome, _python, builtin
 from pi_notebook.tools._python import python_tool
 
 
@@ -27,7 +28,8 @@ class Cell:
 
 
 @pytest.fixture
-def cell() -> Cell:
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    monkeypatch.setattr(_python, "_numbers", itertools.count(1))
     return Cell()
 
 

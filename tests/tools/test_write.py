@@ -185,6 +185,6 @@ def test_the_temporary_file_is_not_readable_through_its_name(tools: Tools, root:
     monkeypatch.setattr(_files.secrets, "token_hex", lambda n: "0" * 2 * n)
     outside = root.parent / "outside"
     outside.write_text("keep")
-    (root / f".{b'f'.hex()}-{'0' * 12}.tmp").symlink_to(outside)
+    (root / f".pi-notebook-{'0' * 12}.tmp").symlink_to(outside)
     assert tools.write.call(path="f", content="x").is_error
     assert outside.read_text() == "keep"
