@@ -16,7 +16,9 @@ from ..ai.json_arguments import without_lone_surrogates
 from .markup import LINK_SCHEMES, parse_markdown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]~|$])")
-_LINE_START = re.compile(r"^(\s*)([#+\-=>:]|\d{1,9}(?=[.)]))", re.MULTILINE)
+# Headings, bullets, rules and underlines; and the dot of a list's number
+_LINE_START = re.compile(r"^(\s*)(#{1,6}(?=\s|$)|[+-](?=\s|$)|[-=:]+(?=[-=:\s]*$))", re.MULTILINE)
+_LIST_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])(?=\s|$)", re.MULTILINE)
 # What could do harm if a parser did not take it for code.
 _HARMFUL = re.compile(r"[<&$\x00]|\\[(\[]|\]\s*[(\[:]|!\[")
 _ENTITY = re.compile(r"[&<>\"'$\\\[\]()!*_`~|{}:]")
@@ -26,11 +28,8 @@ def escape_markdown(text: str) -> str:
     """`text` as Markdown that shows exactly it, without any markup."""
     text = without_lone_surrogates(text).replace("\x00", "\ufffd")
     text = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
-    return _LINE_START.sub(lambda found: f"{found[1]}{_backslash(found[2])}", text)
-
-
-def _backslash(start: str) -> str:
-    return f"{start}&#8203;" if start.isdigit() else f"\\{start}"
+    text = _LINE_START.sub(r"\1\\\2", text)
+    return _LIST_NUMBER.sub(r"\1\\\2", text)
 
 
 def code_span(text: str) -> str:

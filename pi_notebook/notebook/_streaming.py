@@ -24,7 +24,8 @@ class StreamingMarkdown:
 
     def __init__(self) -> None:
         self.chunks: list[str] = [""]
-        self._env: dict[str, Any] = {}
+        self._env: dict[str, Any] = {"references": {}}  # link definitions of finished blocks
+        self._now: dict[str, Any] = {}  # and of the open end, as far as they have come
         self._held = ""
         self._tail = ""  # source from the open block on
         self._closed = ""  # HTML of the last chunk's finished blocks
@@ -38,8 +39,7 @@ class StreamingMarkdown:
         self._held = "\r" if text.endswith("\r") and not final else ""
         text = text.removesuffix("\r") if self._held else text
         self._tail += text.replace("\r\n", "\n").replace("\r", "\n")
-        tokens = parse_markdown(self._tail, self._env)
-        groups = _top_level(tokens)
+        groups = self._parse()
         lines = self._tail.split("\n") if len(groups) > 1 else []
         start = 0
         for group, following in pairwise(groups):
@@ -47,6 +47,7 @@ class StreamingMarkdown:
             self._close(group, sum(len(line) + 1 for line in lines[start:end]))
             start = end
         if start:
+            parse_markdown("\n".join(lines[:start]), self._env)
             self._tail = "\n".join(lines[start:])
         last = groups[-1] if groups else []
         if not final and last and len(self._tail) > _LONG:
@@ -55,6 +56,10 @@ class StreamingMarkdown:
             elif last[0].type in ("bullet_list_open", "ordered_list_open"):
                 last = self._cut_list(last)
         self.chunks[-1] = self._closed + (self._render(last) if last else "")
+
+    def _parse(self) -> list[list[Any]]:
+        self._now = {"references": dict(self._env["references"])}
+        return _top_level(parse_markdown(self._tail, self._now))
 
     def _close(self, group: list[Any], size: int) -> None:
         self._closed += self._render(group)
@@ -69,7 +74,7 @@ class StreamingMarkdown:
         self._closed, self._closed_size = "", 0
 
     def _render(self, tokens: list[Any]) -> str:
-        return lean(render_markdown(tokens, self._env, continued=self._continued))
+        return lean(render_markdown(tokens, self._now, continued=self._continued))
 
     def _cut_fence(self, token: Any) -> list[Any]:
         """Finish the lines of a long open code block; what follows goes on as a block of the same language."""
@@ -88,7 +93,7 @@ class StreamingMarkdown:
         self._tail = (
             f"{token.markup}{token.info}\n{rest.removesuffix(chr(10)) if not self._tail.endswith(chr(10)) else rest}"
         )
-        return _top_level(parse_markdown(self._tail, self._env))[-1]
+        return self._parse()[-1]
 
     def _cut_list(self, tokens: list[Any]) -> list[Any]:
         """Finish all items of a long open list but the last, which begins a list that counts on."""
@@ -106,7 +111,7 @@ class StreamingMarkdown:
             number = int(tokens[0].attrs.get("start", 1)) + len(starts) - 1
             lines[0] = re.sub(r"^( {0,3})\d{1,9}", lambda found: f"{found[1]}{number}", lines[0])
         self._tail = "\n".join(lines)
-        return _top_level(parse_markdown(self._tail, self._env))[-1]
+        return self._parse()[-1]
 
 
 def _top_level(tokens: list[Any]) -> list[list[Any]]:

@@ -124,7 +124,8 @@ class Table:
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{i}</th><td>item {i}</td><td>{i * 1.5}</td></tr>" for i in range(4))
-        return f'<style>x</style><table border="1"><thead><tr><th></th><th>item</th><th>price</th></tr></thead><tbody>{rows}</tbody></table>'
+        head = "<thead><tr><th></th><th>item</th><th>price</th></tr></thead>"
+        return f'<style>x</style><table border="1">{head}<tbody>{rows}</tbody></table>'
 
 
 LONG_ARGUMENTS = {

@@ -35,7 +35,8 @@ STATIC_CELLS = [PRELUDE, *(STATIC.format(part) for part in range(4))]
 LOOK = """() => {
   const found = [];
   for (const output of document.querySelectorAll('.jp-OutputArea-output')) {
-    for (const e of output.querySelectorAll('script,iframe,object,embed,video,form,base,meta,link')) found.push(e.outerHTML);
+    const never = 'script,iframe,object,embed,video,form,base,meta,link';
+    for (const e of output.querySelectorAll(never)) found.push(e.outerHTML);
     for (const e of output.querySelectorAll('*')) {
       for (const a of e.attributes) {
         if (a.name.startsWith('on') || a.name.startsWith('data-commandlinker')) found.push(e.outerHTML);

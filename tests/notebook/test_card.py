@@ -1,0 +1,413 @@
+"""The live card, without a page: what its widgets hold and send, and what clicks do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import comm
+import pytest
+from comm.base_comm import BaseComm
+
+from pi_notebook.agent.hooks import Decision, Question
+from pi_notebook.agent.tool import ConsoleText, Progress, ToolResult
+from pi_notebook.notebook.card import Card
+from pi_notebook.notebook.display import CardDisplay
+from tests.browser.states import LONG_ARGUMENTS, STATES, Play
+
+Answers = list[tuple[Question, Decision]]
+
+
+def widgets(widget: Any) -> Iterator[Any]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from widgets(child)
+
+
+def named(card: Card, name: str, kind: str = "Button") -> Any:
+    """The first widget in sight with this name."""
+    for widget in widgets(card.widget):
+        if type(widget).__name__ == kind and name in (
+            getattr(widget, "description", ""),
+            getattr(widget, "placeholder", ""),
+        ):
+            return widget
+    raise LookupError(name)
+
+
+def shown(card: Card) -> str:
+    return "".join(widget.value for widget in widgets(card.widget) if type(widget).__name__ == "HTML")
+
+
+def press_enter(field: Any) -> None:
+    field._handle_custom_msg({"event": "submit"}, [])
+
+
+def make_card(play: Play, *, accept: bool = True) -> tuple[Card, Answers, list[str]]:
+    answers: Answers = []
+    said: list[str] = []
+
+    def answer(question: Question, decision: Decision) -> bool:
+        answers.append((question, decision))
+        return accept
+
+    return Card(play.view, stop=lambda: said.append("stop"), answer=answer, steer=said.append), answers, said
+
+
+def asking(schema: Any = None, arguments: Any = None) -> tuple[Play, Question]:
+    play = Play()
+    call = play.call("c1", "drop_rows", arguments or {"table": "sales", "limit": 3})
+    play.end_reply("tool_use")
+    play.start(call, run=False)
+    return play, play.ask(call, "deletes rows", schema)
+
+
+class Recorder(BaseComm):
+    """A comm whose messages are counted instead of sent."""
+
+    sizes: list[int]
+    values: list[tuple[str, Any]]
+
+    def publish_msg(
+        self, msg_type: str, data: Any = None, metadata: Any = None, buffers: Any = None, **keys: Any
+    ) -> None:
+        # The rest of a message (header, parent header, signature) is about 750 bytes
+        self.sizes.append(750 + len(json.dumps(data or {})))
+        for key, value in (data or {}).get("state", {}).items():
+            self.values.append((key, value))
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
+    monkeypatch.setattr(comm, "create_comm", lambda *args, **keys: Recorder(*args, **keys))
+    Recorder.sizes, Recorder.values = [], []
+    return Recorder
+
+
+# Questions
+
+
+def test_a_question_shows_every_argument_and_the_reason() -> None:
+    play, _ = asking(arguments=LONG_ARGUMENTS)
+    card, _, _ = make_card(play)
+    text = shown(card)
+    assert text.count("# all of them") == 8
+    assert "deletes rows" in text
+    assert "U+202E" in text and "\u202e" not in text
+
+
+@pytest.mark.parametrize(("name", "kind"), [("Approve", "approve"), ("Block", "block"), ("Always allow", "always")])
+def test_a_click_decides_and_a_second_click_is_ignored(name: str, kind: str) -> None:
+    play, question = asking()
+    card, answers, _ = make_card(play)
+    named(card, name).click()
+    named(card, name).click()
+    named(card, "Approve").click()
+    assert [(asked, decision.kind, decision.by) for asked, decision in answers] == [(question, kind, "you")]
+    assert all(named(card, other).disabled for other in ("Approve", "Block", "Edit", "Always allow"))
+
+
+def test_a_question_that_was_settled_elsewhere_says_so() -> None:
+    play, _ = asking()
+    card, _, _ = make_card(play, accept=False)
+    named(card, "Approve").click()
+    assert "This question was settled before." in shown(card)
+
+
+def test_block_carries_the_reason() -> None:
+    play, _ = asking()
+    card, answers, _ = make_card(play)
+    named(card, "reason to block, for the model (Enter blocks)", "Text").value = " keep them "
+    named(card, "Block").click()
+    assert (answers[0][1].kind, answers[0][1].reason) == ("block", "keep them")
+
+
+def test_enter_blocks_with_a_reason_and_does_nothing_without() -> None:
+    play, _ = asking()
+    card, answers, _ = make_card(play)
+    field = named(card, "reason to block, for the model (Enter blocks)", "Text")
+    press_enter(field)
+    assert answers == []
+    field.value = "not now"
+    press_enter(field)
+    assert (answers[0][1].kind, answers[0][1].reason) == ("block", "not now")
+
+
+def test_an_edit_is_checked_against_the_schema_before_it_is_sent() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"table": {"type": "string"}, "limit": {"type": "integer", "maximum": 10}},
+        "required": ["table"],
+    }
+    play, _ = asking(schema)
+    card, answers, _ = make_card(play)
+    named(card, "Edit").click()
+    named(card, "limit", "Text").value = "many"
+    named(card, "Run edited").click()
+    assert "limit: &#x27;many&#x27; is no whole number" in shown(card)
+    named(card, "limit", "Text").value = "11"
+    named(card, "Run edited").click()
+    assert answers == []
+    named(card, "limit", "Text").value = "7"
+    named(card, "Run edited").click()
+    assert [(d.kind, d.arguments) for _, d in answers] == [("edit", {"table": "sales", "limit": 7})]
+
+
+def test_going_back_from_an_edit_leaves_the_arguments_as_they_were() -> None:
+    play, _ = asking({"type": "object", "properties": {"table": {"type": "string"}}})
+    card, answers, _ = make_card(play)
+    named(card, "Edit").click()
+    named(card, "table", "Text").value = "other"
+    named(card, "Back").click()
+    named(card, "Approve").click()
+    assert [(d.kind, d.arguments) for _, d in answers] == [("approve", None)]
+
+
+def test_an_answered_question_leaves_the_others_where_they_are() -> None:
+    play = Play()
+    calls = [play.call(f"c{n}", "save", {"n": n}) for n in range(3)]
+    play.end_reply("tool_use")
+    for call in calls:
+        play.start(call, run=False)
+    questions = [play.ask(call) for call in calls]
+    card, _, _ = make_card(play)
+    boxes = [box.widget for box in card._boxes]
+    play.view.answered(questions[1], Decision("approve"))
+    card.refresh()
+    assert [box.layout.display for box in boxes] == [None, "none", None]
+    assert list(card._questions.children) == boxes
+    for question in (questions[0], questions[2]):
+        play.view.answered(question, Decision("approve"))
+    card.refresh()
+    assert list(card._questions.children) == []
+
+
+def test_a_question_that_is_asked_again_says_why() -> None:
+    play, question = asking()
+    card, _, _ = make_card(play)
+    again = Question(question.tool_call, question.tool, {"table": 3}, error="table: text expected")
+    play.view.ask(again)
+    card.refresh()
+    assert "table: text expected" in shown(card)
+
+
+# Stop and steering
+
+
+def test_stop_is_called_once() -> None:
+    card, _, said = make_card(STATES["streaming"]())
+    button = named(card, "Stop")
+    button.click()
+    button.click()
+    assert (said, button.description, button.disabled) == (["stop"], "Stopping", True)
+
+
+def test_what_is_typed_into_the_run_is_sent_by_enter_and_by_click() -> None:
+    card, _, said = make_card(STATES["streaming"]())
+    field = named(card, "Say something to the agent; it is told after this turn", "Text")
+    press_enter(field)
+    field.value = "use the other table"
+    press_enter(field)
+    field.value = "and hurry"
+    named(card, "Send").click()
+    assert (said, field.value) == (["use the other table", "and hurry"], "")
+
+
+# Drawing
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_state_is_drawn_and_drawn_again_without_sending_anything(name: str, sent: type[Recorder]) -> None:
+    play = STATES[name]()
+    play.view.clock = lambda: play.view.started + 5
+    card, _, _ = make_card(play)
+    while card.refresh():
+        pass
+    sent.values.clear()
+    card.refresh()
+    assert sent.values == []
+
+
+def test_a_change_of_one_row_touches_no_other() -> None:
+    play = STATES["running"]()
+    now = play.view.started
+    play.view.clock = lambda: now
+    card, _, _ = make_card(play)
+    card.refresh()
+    rows = [part for part in card._parts if part.item.kind == "row"]
+    before = [[child.value for child in part.widget.children] for part in rows]
+    now += 0.5
+    play.view.apply(_console(play, "c3", "80 % of 2.1 MB\n"))
+    card.refresh()
+    after = [[child.value for child in part.widget.children] for part in rows]
+    changed = [number for number in range(len(rows)) if before[number] != after[number]]
+    assert changed == [2]
+    assert len([1 for old, new in zip(before[2], after[2], strict=True) if old != new]) == 1
+
+
+def _console(play: Play, call_id: str, text: str) -> Any:
+    from pi_notebook.agent.events import ToolExecutionUpdate
+
+    return ToolExecutionUpdate(call_id, "fetch", {}, ToolResult((), ConsoleText(text)))
+
+
+def test_new_parts_leave_the_boxes_before_them_alone(sent: type[Recorder]) -> None:
+    play = Play()
+    card, _, _ = make_card(play)
+    for number in range(40):
+        play.view.notice(f"notice {number}")
+    card.refresh()
+    sent.values.clear()
+    play.view.notice("one more")
+    card.refresh()
+    children = [value for key, value in sent.values if key == "children"]
+    assert [len(value) for value in children] == [9]  # of the third box: 40 = 16 + 16 + 8
+
+
+def test_long_finished_parts_are_folded_into_one_piece() -> None:
+    play = Play()
+    card, _, _ = make_card(play)
+    for number in range(200):
+        call = play.call(f"c{number}", "fetch", {"n": number})
+        play.start(call)
+        play.finish(call, ToolResult(f"result {number}"))
+        card.refresh()
+    while card.refresh():
+        pass
+    assert shown(card).count("16 earlier tool calls") == (200 // 16 + 1) - 6
+    assert all(f"result {number}" in shown(card) for number in range(200))
+    assert sum(1 for _ in widgets(card.widget)) < 400
+
+
+def test_a_large_result_is_cut_and_its_size_is_named() -> None:
+    play = Play()
+    call = play.call("c1", "fetch", {})
+    play.start(call)
+    play.finish(call, ToolResult("0123456789\n" * 200_000))
+    card, _, _ = make_card(play)
+    assert "cut: 2.2 MB more are not shown here" in shown(card)
+    assert len(shown(card)) < 100_000
+
+
+def test_what_does_not_fit_now_is_drawn_later() -> None:
+    play = Play()
+    now = play.view.started
+    play.view.clock = lambda: now
+    card, _, _ = make_card(play)
+    for number in range(300):
+        play.call(f"c{number}", "fetch", {"n": number})
+    refreshes = 0
+    while card.refresh():
+        now += 1 / 15
+        refreshes += 1
+        assert refreshes < 1000
+    assert refreshes > 3
+    assert "n=299" in shown(card)
+
+
+# Rates, with envelopes counted, on a clock of our own
+
+
+def stream_through(text: str, deltas_per_second: int, size: int) -> Card:
+    """Stream `text` into a card that is refreshed 15 times a second."""
+    now = 0.0
+    play = Play(clock=lambda: now)
+    card, _, _ = make_card(play)
+    Recorder.sizes.clear()
+    Recorder.values.clear()
+    index = play._tell(play.reply.text_start())
+    refreshed = 0.0
+    for start in range(0, len(text), size):
+        play._tell(play.reply.text_delta(index, text[start : start + size]))
+        now += 1 / deltas_per_second
+        if now - refreshed >= 1 / 15:
+            refreshed = now
+            card.refresh()
+    play._tell(play.reply.text_end(index))
+    card.refresh()
+    return card
+
+
+PROSE = (
+    "The mean price is **3.04**, which is lower than it was last month, because two of the rows are negative. " * 6
+    + "\n\n- one item that says a thing\n- another item with `code` in it\n\n"
+)
+
+
+@pytest.mark.parametrize("deltas_per_second", [1_000, 20_000])
+def test_a_long_answer_sends_less_than_four_times_its_size(deltas_per_second: int, sent: type[Recorder]) -> None:
+    text = (PROSE * 200)[:100_000]
+    card = stream_through(text, deltas_per_second, 5)
+    total = sum(sent.sizes)
+    print(f"{len(text)} characters at {deltas_per_second}/s: {total} bytes, {total / len(text):.2f} times")
+    assert total < 4 * len(text)
+    assert shown(card).count("another item with") == text.count("another item with")
+
+
+def test_a_short_answer_is_redrawn_ten_times_a_second(sent: type[Recorder]) -> None:
+    text = PROSE[:600]
+    stream_through(text, 40, 5)  # three seconds
+    drawn = [value for key, value in sent.values if key == "value" and "mean price" in str(value)]
+    assert 20 <= len(drawn) <= 35
+
+
+def test_many_progress_reports_stay_under_the_limit_of_bytes(sent: type[Recorder]) -> None:
+    now = 0.0
+    play = Play(clock=lambda: now)
+    card, _, _ = make_card(play)
+    calls = [play.call(f"c{n}", "fetch", {"n": n}) for n in range(200)]
+    play.end_reply("tool_use")
+    per_second: list[int] = []
+    for call in calls:
+        play.start(call)
+    for step in range(150):
+        now += 1 / 15
+        for call in calls:
+            play.update(call, Progress(step, 150, "step"))
+        before = sum(sent.sizes)
+        card.refresh()
+        per_second.append(sum(sent.sizes) - before)
+    assert max(sum(per_second[n : n + 15]) for n in range(135)) < 500_000
+
+
+# Display
+
+
+class Output:
+    def __init__(self) -> None:
+        self.published: list[tuple[dict[str, Any], str, bool]] = []
+
+    def __call__(self, data: dict[str, Any], *, display_id: str, update: bool) -> None:
+        self.published.append((data, display_id, update))
+
+
+def test_the_transcript_takes_the_place_of_the_card() -> None:
+    play = STATES["done"]()
+    card, _, _ = make_card(play)
+    output = Output()
+    display = CardDisplay(card, play.view, output)
+    display.show()
+    assert card.view_count == 0
+    card.widget._view_count = 1
+    assert card.view_count == 1
+    play.view.finish()
+    display.finish()
+    (live, first, update), (static, second, updated) = output.published
+    assert set(live) == {"application/vnd.jupyter.widget-view+json", "text/plain"}
+    assert (first, update, updated) == (second, False, True)
+    assert set(static) == {"text/html", "text/markdown", "text/plain"}
+    assert card.widget.comm is None
+
+
+def test_on_a_page_that_was_reloaded_the_transcript_stands_in_the_box() -> None:
+    play = STATES["waiting"]()
+    card, _, _ = make_card(play)
+    display = CardDisplay(card, play.view, Output())
+    display.show()
+    play.view.finish("stopped")
+    display.finish(page_reloaded=True)
+    assert card.widget.comm is not None
+    assert "drop_rows" in shown(card)
+    assert not [widget for widget in widgets(card.widget) if type(widget).__name__ == "Button"]
+    card.widget.close()

@@ -1,0 +1,109 @@
+"""The form for edited arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pi_notebook.notebook._form import Form, FormError
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "code": {"type": "string"},
+        "count": {"type": "integer"},
+        "share": {"type": "number"},
+        "dry": {"type": "boolean"},
+        "mode": {"enum": ["a", "b", 3]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "place": {"$ref": "#/$defs/Place"},
+        "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+}
+ARGUMENTS = {
+    "text": "x",
+    "code": "a\nb",
+    "count": 3,
+    "share": 0.5,
+    "dry": True,
+    "mode": "b",
+    "tags": ["p", "q"],
+    "place": {"x": 1},
+    "either": None,
+    "unknown": {"more": [1]},
+}
+
+
+def field(form: Form, name: str) -> Any:
+    return next(widget for widget in form.widgets if widget.description == name)
+
+
+def test_a_form_that_is_not_touched_gives_the_arguments_back() -> None:
+    assert Form(SCHEMA, ARGUMENTS).read() == ARGUMENTS
+
+
+def test_each_kind_has_a_field_of_its_own() -> None:
+    kinds = {widget.description: type(widget).__name__ for widget in Form(SCHEMA, ARGUMENTS).widgets}
+    assert kinds == {
+        "text": "Text",
+        "code": "Textarea",
+        "count": "Text",
+        "share": "Text",
+        "dry": "Checkbox",
+        "mode": "Dropdown",
+        "tags": "Textarea",
+        "place": "Textarea",
+        "either": "Textarea",
+        "unknown": "Textarea",
+    }
+
+
+def test_what_was_not_given_and_stays_empty_is_left_out() -> None:
+    assert Form(SCHEMA, {}).read() == {}
+
+
+def test_what_was_not_given_can_be_filled_in() -> None:
+    form = Form(SCHEMA, {})
+    field(form, "text").value = "now"
+    field(form, "count").value = " 12 "
+    field(form, "dry").value = False
+    field(form, "mode").value = 3
+    field(form, "tags").value = '["a"]'
+    assert form.read() == {"text": "now", "count": 12, "dry": False, "mode": 3, "tags": ["a"]}
+
+
+def test_a_text_that_was_given_may_be_emptied() -> None:
+    form = Form(SCHEMA, {"text": "x"})
+    field(form, "text").value = ""
+    assert form.read() == {"text": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("count", "3.5", "count: '3.5' is no whole number"),
+        ("share", "half", "share: 'half' is no number"),
+        ("share", "true", "share: 'true' is no number"),
+        ("tags", "[1,", "tags: this is no JSON: Expecting value: line 1 column 4 (char 3)"),
+    ],
+)
+def test_what_cannot_be_read_is_named(name: str, value: str, error: str) -> None:
+    form = Form(SCHEMA, ARGUMENTS)
+    field(form, name).value = value
+    with pytest.raises(FormError) as caught:
+        form.read()
+    assert str(caught.value) == error
+
+
+def test_a_value_that_does_not_fit_its_schema_can_still_be_edited() -> None:
+    arguments = {"text": 5, "count": "many", "mode": "z", "dry": "yes"}
+    assert Form(SCHEMA, arguments).read() == arguments
+
+
+def test_hidden_characters_in_a_field_are_told_of() -> None:
+    (widget,) = Form({}, {"a": "x"}).widgets
+    assert widget.description == "a"
+    (widget,) = Form({}, {"a": "x\u202ey"}).widgets
+    assert widget.description == "a ⚠ hidden characters"
