@@ -69,7 +69,7 @@ def is_complete(event: dict[str, Any], events: list[dict[str, Any]]) -> bool:
     text = ""
     for other in events:
         if other["type"] == "toolcall_delta" and other["contentIndex"] == event["contentIndex"]:
-            text += other["delta"] if isinstance(other["delta"], str) else ""
+            text += other["delta"] if isinstance(other.get("delta"), str) else ""
             if other["partialArguments"] == event["partialArguments"]:
                 break
     try:

@@ -54,10 +54,12 @@ def reply_bytes(data: dict[str, Any]) -> bytes:
 
 
 def sse_json(data: dict[str, Any]) -> list[Any]:
-    """The JSON of each event of the last response, read line by line; what is no JSON is left out."""
+    """The JSON of each event of the last response up to `[DONE]`, line by line; what is no JSON is left out."""
     found = []
     for line in re.split(r"\r\n|\n|\r", reply_bytes(data).decode("utf-8", "replace")):
         if line.startswith("data:"):
+            if line[5:].strip() == "[DONE]":
+                break
             try:
                 found.append(json.loads(line[5:]))
             except ValueError:
