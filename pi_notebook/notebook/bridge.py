@@ -380,6 +380,16 @@ def who_can_answer(shell: Any) -> Answerer:
     return "front end" if _parent(kernel).get("content", {}).get("allow_stdin") else "nobody"
 
 
+def running_cell(shell: Any) -> tuple[str, str | None]:
+    """Which cell runs: the id of its execution (empty in a terminal), and the id that the page gave the cell, if any.
+
+    JupyterLab, Notebook 7 and VS Code name the cell in the request's metadata; consoles and programs do not.
+    """
+    parent = _parent(getattr(shell, "kernel", None))
+    cell_id = parent.get("metadata", {}).get("cellId")
+    return str(parent.get("header", {}).get("msg_id", "")), None if cell_id is None else str(cell_id)
+
+
 def _parent(kernel: Any) -> dict[str, Any]:
     """The execute request of the running cell; empty outside of one."""
     get_parent = getattr(kernel, "get_parent", None)

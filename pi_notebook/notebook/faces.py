@@ -11,10 +11,12 @@ from typing import Any, Protocol
 from ..agent.hooks import Decision, Question
 from ..agent.workers import outcome_of
 from ..ai.messages import now_ms
-from .bridge import Answerer, Bridge
-from .transcript import TextPrinter, render_text, visible
+from .bridge import Answerer, Bridge, running_cell
+from .transcript import TextPrinter, render_text, static_bundle, visible
 from .view import RunView
 
+DRAWN_WITHIN = 1.0
+"""Seconds within which a page that can draw a card has drawn it."""
 UNSEEN_AFTER = 5.0
 """Seconds until a card that no front end has drawn is taken for one that nobody can see."""
 
@@ -51,7 +53,7 @@ def make_face(answerer: Answerer, shell: Any, bridge: Bridge, view: RunView, con
         return TerminalFace(bridge, view)
     if answerer == "nobody":
         return TranscriptFace(bridge, view)
-    return CardFace(bridge, view, controls)
+    return CardFace(bridge, view, controls, drawn_for_sure=running_cell(shell)[1] is not None)
 
 
 class TerminalFace:
@@ -102,8 +104,6 @@ class TranscriptFace:
         return None
 
     def finish(self) -> None:
-        from .transcript import static_bundle
-
         self._publish(static_bundle(self._view))
 
     def _publish(self, data: dict[str, Any], update: bool = True) -> None:
@@ -113,11 +113,13 @@ class TranscriptFace:
 class CardFace:
     """The live card. Where no front end draws it, or clicks cannot arrive, questions are asked by `input()`."""
 
-    def __init__(self, bridge: Bridge, view: RunView, controls: Controls) -> None:
+    def __init__(self, bridge: Bridge, view: RunView, controls: Controls, *, drawn_for_sure: bool) -> None:
         from .card import Card
         from .display import CardDisplay
 
         self._bridge = bridge
+        self._view = view
+        self._drawn = drawn_for_sure
         self._card = Card(view, stop=controls.stop, answer=controls.answer, steer=controls.steer)
         self._display = CardDisplay(self._card, view, bridge.publish)
         self._started = 0.0
@@ -143,6 +145,10 @@ class CardFace:
         return await ask_by_input(self._bridge, question)
 
     def finish(self) -> None:
+        if not self._drawn:  # a console takes no updates of what it has shown: it needs the transcript as new output
+            seen = self._bridge.wait(lambda: self._card.view_count > 0, DRAWN_WITHIN)
+            if not seen:
+                self._bridge.publish(static_bundle(self._view))
         self._display.finish(page_reloaded=self._bridge.page_reloaded)
 
 

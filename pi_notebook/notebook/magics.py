@@ -18,6 +18,7 @@ from ..ai.model import THINKING_LEVELS, Model, StreamOptions
 from ..errors import PiNotebookError
 from .agent_thread import AgentThread
 from .approval import Rules
+from .bridge import running_cell
 from .cell_result import CellResult
 from .commands import COMMANDS, run_command
 from .conversation import CellTurn, Conversation, Rewound
@@ -178,15 +179,13 @@ class AgentMagics(Magics):
 
     def _cell_key(self) -> tuple[str, int] | None:
         """Which cell this is, across re-runs: its id in the front end, and how many agents ran in it before this."""
-        kernel = getattr(self.shell, "kernel", None)
-        parent = kernel.get_parent("shell") if kernel is not None and hasattr(kernel, "get_parent") else {}
-        cell_id = ((parent or {}).get("metadata") or {}).get("cellId")
-        if not cell_id:
+        execution = running_cell(self.shell)
+        cell_id = execution[1]
+        if cell_id is None:
             return None
-        execution = ((parent.get("header") or {}).get("msg_id"), cell_id)
         last, number = self._ordinal
         self._ordinal = (execution, number + 1 if last == execution else 0)
-        return (str(cell_id), self._ordinal[1])
+        return (cell_id, self._ordinal[1])
 
     def _run(self, request: RunRequest, conversation: Conversation, out: str | None) -> CellResult:
         run = CellRun(self.shell, conversation, request)
