@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from traitlets import Dict, Enum, Float, Integer, Unicode
+from traitlets import Bool, Dict, Enum, Float, Integer, Unicode
 from traitlets import List as ListTrait
 
 from ..agent.tool import Tool
@@ -24,6 +24,7 @@ from .commands import COMMANDS, run_command
 from .conversation import CellTurn, Conversation, Rewound
 from .prompt import render_prompt
 from .run import CellRun, RunRequest
+from .store import ConversationLog, Place, find_place
 from .toolset import choose_tools
 
 DEFAULT_SYSTEM = (
@@ -50,13 +51,17 @@ class AgentMagics(Magics):
     max_cost = Float(0.0, help="US dollars for one run; 0: no limit.").tag(config=True)
     thinking = Enum(list(THINKING_LEVELS), "off", help="How much the model thinks.").tag(config=True)
     system = Unicode("", help="System prompt instead of the built-in one.").tag(config=True)
+    keep = Bool(True, help="Keep conversations on disk, in .pi_notebook/ beside the notebook.").tag(config=True)
+    rules = Instance(Rules, allow_none=True, help="Rules(allow=[...], block={...}, ask=[...]) for tool calls.").tag(
+        config=True
+    )
     headers = Dict(help="More headers of every request; may hold secrets.").tag(config=True)
 
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
         self.conversations: dict[str, Conversation] = {}
         self.session = ""
-        self.rules: Rules | None = None
+        self._place: Place | None = None
         self.always: set[Tool] = set()
         self.last_run: CellRun | None = None
         self._thread: AgentThread | None = None
@@ -65,7 +70,18 @@ class AgentMagics(Magics):
 
     @property
     def conversation(self) -> Conversation:
-        return self.conversations.setdefault(self.session, Conversation(self.session))
+        """The conversation of the session that cells use now."""
+        found = self.conversations.setdefault(self.session, Conversation(self.session))
+        if self.keep != (found.log is not None):
+            found.log = ConversationLog(self.place.file(self.session)) if self.keep else None
+        return found
+
+    @property
+    def place(self) -> Place:
+        """Where this notebook lies, as it was when that was first asked."""
+        if self._place is None:
+            self._place = find_place(self.shell)
+        return self._place
 
     # ---- %%agent ---------------------------------------------------------------------------------
 
@@ -111,11 +127,13 @@ class AgentMagics(Magics):
     def _parse(self, line: str) -> Any:
         line = line.strip().removesuffix(";")
         try:
-            return parse_argstring(self.agent_cell, line)
+            arguments = parse_argstring(self.agent_cell, line)
         except ValueError as error:  # an unclosed quote
             raise UsageError(f"%%agent {line}: {error}") from None
         except SystemExit:
             raise UsageError("See %%agent? for the options.") from None
+        arguments.line = line
+        return arguments
 
     def _request(self, arguments: Any, text: str) -> tuple[RunRequest, Conversation]:
         namespace = self.shell.user_ns
@@ -136,8 +154,8 @@ class AgentMagics(Magics):
         else:
             prompt = render_prompt(text, namespace, to_content)
             system = render_prompt(system, namespace, to_content).text
-        turn = CellTurn(self._cell_key(), text, execution_count=self.shell.execution_count)
-        warnings = _stale_warnings(conversation.begin(turn))
+        turn = CellTurn(self._cell_key(), text, execution_count=self.shell.execution_count, line=arguments.line)
+        warnings = _stale_warnings(conversation.begin(turn)) + conversation.take_notices()
         timeout = arguments.approve_timeout if arguments.approve_timeout is not None else self.approve_timeout
         turns = arguments.max_turns if arguments.max_turns is not None else self.max_turns
         cost = arguments.max_cost if arguments.max_cost is not None else self.max_cost
@@ -245,7 +263,7 @@ def _split_silencer(cell: str) -> tuple[str, bool]:
 def _stale_warnings(rewound: Rewound | None) -> list[str]:
     if rewound is None or not rewound.followed:
         return []
-    cells = ", ".join(f"[{turn.execution_count}]" for turn in rewound.followed)
+    cells = ", ".join(turn.label for turn in rewound.followed)
     return [
         f"This cell ran before: its turn is replaced, and the conversation goes on from here. "
         f"Stale now: cells {cells}; run them again, or bring them back with %agent undo."
