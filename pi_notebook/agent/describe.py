@@ -45,8 +45,7 @@ class ToolDescription:
         approval = {True: "asks before each run", False: "not needed"}.get(tool.approval is True or tool.approval)  # type: ignore[arg-type]
         facts = [("approval", approval or f"asked for by {_name(tool.approval)}")]
         facts.append(("mode", tool.execution_mode or "as the agent says"))
-        if (place := getattr(tool, "runs_on", None)) is not None:
-            facts.append(("runs on", _PLACES[place]))
+        facts.append(("runs on", _PLACES[tool.runs_on]))
         if tool.constrained_sampling:
             facts.append(("strict schema", tool.constrained_sampling))
         if tool.timeout is not None:

@@ -44,6 +44,22 @@ async def run_in_executor(
     if isinstance(executor, concurrent.futures.ThreadPoolExecutor):
         run = functools.partial(contextvars.copy_context().run, invoke_plain, function, call, context)
         return await outcome_of(executor.submit(run))
+    value, error, text, displays = await _outcome(executor, function, call, context)
+    if text:
+        captured.write(text)
+    captured.displays.extend(displays)
+    if error is None:
+        return value
+    _name_sources(error, function)
+    try:
+        raise error
+    finally:
+        del error  # its traceback holds this frame
+
+
+async def _outcome(executor: Executor, function: Callable[..., Any], call: BoundCall, context: ToolContext) -> Any:
+    """Value, error, printed text and displays. No error is raised from here: its traceback would keep the future, and
+    with it the result on a cluster."""
     line = open_line(executor, functools.partial(_receive, context))
     forget: Callable[[], None] | None = None
     try:
@@ -57,20 +73,14 @@ async def run_in_executor(
 
         forget = context.signal.on_abort(abort)
         packed: bytes = await outcome_of(future)
-        value, error, text, displays, had_line = pickle.loads(packed)
+        *outcome, had_line = pickle.loads(packed)
         if had_line:
             await run_in_worker(line.wait_for_rest)
+        return outcome
     finally:
         if forget is not None:
             forget()
         line.close()
-    if text:
-        captured.write(text)
-    captured.displays.extend(displays)
-    if error is not None:
-        _name_sources(error, function)
-        raise error
-    return value
 
 
 def _receive(context: ToolContext, message: bytes) -> None:

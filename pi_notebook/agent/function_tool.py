@@ -41,6 +41,10 @@ OPTIONS = (
 class FunctionTool(Tool, Generic[P, R]):
     """A tool made of a function; made by `tool`, which documents the options.
 
+    Attributes:
+        function: What was decorated.
+        defined_at: File and line of the function; ("", 0) if unknown.
+
     Calling it calls the function. A parameter annotated `ToolContext` is handed in and hidden from the model.
     """
 
@@ -51,6 +55,7 @@ class FunctionTool(Tool, Generic[P, R]):
         self.executor: Executor | None = options.get("executor")
         self.in_class_body = namespace is not None and "__qualname__" in namespace and "__module__" in namespace
         self.unbound = isinstance(function, classmethod)
+        self._asynchronous = _is_async(function)
         base = base_function(function)
         doc = read_docstring(_docstring(function))
         self._doc = doc
@@ -79,8 +84,7 @@ class FunctionTool(Tool, Generic[P, R]):
     def _check_options(self) -> None:
         if self.thread not in (None, "worker"):
             raise ToolDefinitionError(f"Tool {self.name!r}: thread must be 'worker' or None, not {self.thread!r}.")
-        asynchronous = _is_async(self.function)
-        if asynchronous and (self.thread or self.executor is not None):
+        if self._asynchronous and (self.thread or self.executor is not None):
             raise ToolDefinitionError(
                 f"Tool {self.name!r}: an `async def` runs on the agent's loop: drop thread= and executor=, or make it "
                 f"a plain `def`."
@@ -141,7 +145,7 @@ class FunctionTool(Tool, Generic[P, R]):
 
     @property
     def cancellable(self) -> bool:  # type: ignore[override]
-        return _is_async(self.function)
+        return self._asynchronous
 
     @property
     def is_resolved(self) -> bool:
@@ -155,7 +159,7 @@ class FunctionTool(Tool, Generic[P, R]):
     @property
     def runs_on(self) -> str:  # type: ignore[override]
         """`loop`, `plain` (the host's main thread, if it has one), `worker` or `executor`."""
-        if _is_async(self.function):
+        if self._asynchronous:
             return "loop"
         return "executor" if self.executor is not None else self.thread or "plain"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -58,7 +59,6 @@ class _Sink:
         self.echo = echo
         self.lock = threading.RLock()
         self.pending: list[str] = []
-        self.telling = threading.local()
 
     def write(self, text: str) -> None:
         self.captured.write(text)
@@ -72,17 +72,15 @@ class _Sink:
             text, self.pending = "".join(self.pending), []
             if text:
                 # A listener may print in its turn, which must not be told to it.
-                self.telling.active = True
+                token = _telling.set(True)
                 try:
                     self.context.console.write(text)
                 finally:
-                    self.telling.active = False
-
-    def is_telling(self) -> bool:
-        return getattr(self.telling, "active", False)
+                    _telling.reset(token)
 
 
 _sink: contextvars.ContextVar[_Sink | None] = contextvars.ContextVar("pi_notebook_sink", default=None)
+_telling: contextvars.ContextVar[bool] = contextvars.ContextVar("pi_notebook_telling", default=False)
 
 
 class _Router:
@@ -116,7 +114,7 @@ class _Router:
 
     def write(self, text: str) -> int:
         sink = _sink.get()
-        if sink is None or sink.is_telling():
+        if sink is None or _telling.get():
             return self._real().write(text)
         if text.startswith("\r") and watch_progress_bars():
             return len(text)  # the first bar of a tqdm that was imported inside the tool
@@ -131,7 +129,7 @@ class _Router:
 
     def flush(self) -> None:
         sink = _sink.get()
-        if sink is not None and not sink.is_telling():
+        if sink is not None and not _telling.get():
             sink.flush()
         self._real().flush()
 
@@ -153,6 +151,16 @@ class _Nowhere:
 _STREAMS = ("stdout", "stderr")
 _lock = threading.Lock()
 _active = 0
+
+
+def _forget_lock() -> None:
+    """A forked child may have been made while another thread held it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 @contextmanager

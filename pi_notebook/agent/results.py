@@ -53,12 +53,16 @@ def to_tool_result(value: Any, captured: Captured | None = None) -> ToolResult:
 
 def is_simple(value: Any) -> bool:
     """Whether making the result of `value` costs nothing and touches nobody's objects."""
-    return value is None or isinstance(value, str | int | float | bool | ToolResult)
+    if isinstance(value, ToolResult):
+        return all(isinstance(block, TextContent | ImageContent) for block in value.content)
+    return value is None or isinstance(value, str | int | float | bool)
 
 
 def to_content(value: Any, captured: Captured | None = None) -> list[UserContent]:
     """Text and image blocks for a model. Neighbouring texts are joined; all text together keeps to 2,000 lines and
     50 KB (head and tail, with the true size), and the images to `MAX_IMAGES`. Never raises."""
+    if type(value) in (int, bool) or (type(value) is str and len(value) < MAX_LINES):  # most results, and no limit near
+        return [TextContent(value if isinstance(value, str) else json_text(value))]
     try:
         blocks = list(_blocks(value, captured))
     except Exception as error:  # an object whose own methods fail

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import pickle
@@ -285,6 +286,7 @@ def test_dask_is_left_without_futures(dask: Any) -> None:
     f.call()
     deadline = time.monotonic() + 30
     while dask._client.futures and time.monotonic() < deadline:
+        gc.collect()
         time.sleep(0.05)
 
     assert not dask._client.futures
