@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,13 +12,13 @@ from ..model import ToolSpec
 _TOKEN = re.compile(
     r"""
     (?P<fence>```[^\n`]*\n(?P<fenced>.*?)\n?```)
-  | (?P<quoted>`(?P<tick>[^`]+)`|"(?P<double>[^"]*)"|“(?P<curly>[^”]*)”|(?<!\w)'(?P<single>[^']*)'(?!\w))
+  | (?P<quoted>`(?P<tick>[^`]+)`|"(?P<double>[^"]*)"|“(?P<curly>[^“”]*)”|(?<!\w)'(?P<single>[^']*)'(?!\w))
   | (?P<json>\{[^{}]*\}|\[[^\[\]]*\])
-  | (?P<link>[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|s3://)[^\s<>"']*[^\s<>"'.,;:!?)])
+  | (?P<link>(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|s3://)[^\s<>"']*[^\s<>"'.,;:!?)])
   | (?P<date>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)
   | (?P<number>(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/\\]|\.\w))
-  | (?P<path>[\w*?~@+.-]*(?:[/\\][\w*?~@+.-]*)*[/\\](?:[\w*?~@+.-]*[\w*~])?
-      |[\w*?-]+(?:\.[\w*-]+)*\.[A-Za-z*]\w*|\*+)
+  | (?P<path>(?<![\w*?~@+.-])[\w*?~@+.-]*(?:[/\\][\w*?~@+.-]*)*[/\\](?:[\w*?~@+.-]*[\w*~])?
+      |(?<![\w*?.-])[\w*?-]+(?:\.[\w*-]+)*\.[A-Za-z*]\w*|\*+)
   | (?P<operator><=|>=|==|!=|<|>|=)
   | (?P<mark>[,;:.!?\n()])
   | (?P<word>\w+(?:['’-]\w+)*)
@@ -202,16 +203,17 @@ _STRONG = re.compile(
 _WEAK = re.compile(r",\s*(?:and|but)?\b|\s+and\s+(?:also\s+)?|\s+but\s+", re.IGNORECASE)
 
 
+_CLOSED = frozenset({"quoted", "fence", "json", "path", "number", "link"})
+
+
 def _cut(text: str, separator: re.Pattern[str]) -> list[tuple[str, str]]:
     """`(separator before it, piece)` for each piece; never cuts inside quotes or code."""
-    closed = [
-        (token.start, token.end)
-        for token in tokens(text)
-        if token.kind in ("quoted", "fence", "json", "path", "number", "link")
-    ]
+    closed = [token for token in tokens(text) if token.kind in _CLOSED]
+    starts = [token.start for token in closed]
     pieces, start, before = [], 0, ""
     for match in separator.finditer(text):
-        if any(match.start() < end and match.end() > begin for begin, end in closed):
+        inside = bisect_left(starts, match.end()) - 1  # the last one that begins before the separator ends
+        if inside >= 0 and closed[inside].end > match.start():
             continue
         pieces.append((before, text[start : match.start()]))
         start, before = match.end(), match[0]
