@@ -290,5 +290,5 @@ def _at_tier(usage: Usage, tier: Any, model: Model) -> Usage:
     if factor is None or usage.cost is None:
         return usage
     cost = usage.cost
-    parts = [part * factor for part in (cost.input, cost.output, cost.cache_read, cost.cache_write)]
-    return replace(usage, cost=Cost(*parts, total=parts[0] + parts[1] + parts[2] + parts[3]))
+    parts = (cost.input * factor, cost.output * factor, cost.cache_read * factor, cost.cache_write * factor)
+    return replace(usage, cost=Cost(*parts, parts[0] + parts[1] + parts[2] + parts[3]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from ..abort import AbortSignal
 from ..messages import AssistantContent, Message, ToolCall, Usage
 from ..model import Context, ToolSpec
-from ..stream import Reply, StreamEvent
+from ..stream import Reply, StreamEvent, TextStart, ThinkingStart, ToolCallStart
 
 ABORTED = "The request was aborted."
 CHARACTERS_PER_TOKEN = 4
@@ -35,7 +35,7 @@ class Pace:
         self._delay = delay
         self._signal = signal
         self._raised = asyncio.Event()
-        self._forget = lambda: None
+        self._forget: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Pace:
         loop = asyncio.get_running_loop()
@@ -76,6 +76,7 @@ async def play(reply: Reply, blocks: Sequence[AssistantContent], pace: Pace) -> 
     The caller sends the `start` event before and the final event after.
     """
     for block in blocks:
+        opened: TextStart | ThinkingStart | ToolCallStart
         if block.type == "text":
             opened, pieces = reply.text_start(), _WORD.findall(block.text)
         elif block.type == "thinking":
@@ -84,11 +85,15 @@ async def play(reply: Reply, blocks: Sequence[AssistantContent], pace: Pace) -> 
             opened, pieces = reply.toolcall_start(block.id, block.name), _arguments_pieces(block.arguments)
         yield opened
         index = opened.content_index
-        add = {"text": reply.text_delta, "thinking": reply.thinking_delta, "tool_call": reply.toolcall_delta}
         for piece in pieces:
             if await pace.wait():
                 return
-            yield add[block.type](index, piece)
+            if block.type == "text":
+                yield reply.text_delta(index, piece)
+            elif block.type == "thinking":
+                yield reply.thinking_delta(index, piece)
+            else:
+                yield reply.toolcall_delta(index, piece)
         if pace.aborted:
             return
         yield _close(reply, index, block)

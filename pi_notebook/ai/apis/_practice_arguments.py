@@ -8,28 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import ToolSpec
+from ._practice_roles import COUNTS, FILE_TYPES, ORDINALS, SAID_WHOLE, role_of
 from ._practice_values import NOTHING, NUMBER_WORDS, condition, convert, fits, resolved
 from ._practice_words import PRONOUNS, Match, Token, split_name, stem, stems, tokens
-
-_ROLES = {
-    "code": {"code", "command", "script", "cmd", "sql", "source"},
-    "condition": {"where", "condition", "filter", "predicate", "expression", "expr"},
-    "container": {
-        "table", "data", "file", "path", "database", "db", "sheet", "folder", "filename", "variable", "array",
-        "model", "repository", "repo",
-    },
-    "text": {
-        "text", "query", "question", "message", "prompt", "content", "note", "title", "body", "comment", "topic",
-        "term", "sentence", "phrase",
-    },
-    "by": {"by", "group", "groupby", "key", "sort"},
-    "pattern": {"pattern", "glob"},
-}  # fmt: skip
-_SAID_WHOLE = ("code", "condition", "text")
-"""Roles whose value is more than one word."""
-_ORDINALS = frozenset({"first", "last", "top", "only"})
-_COUNTS = frozenset({"n", "k", "limit", "count", "rows", "lines", "head", "top", "number", "size"})
-_FILE_TYPES = frozenset({"csv", "json", "txt", "py", "md", "parquet", "xlsx", "png", "jpg", "svg", "ipynb", "yaml"})
 
 
 @dataclass(slots=True)
@@ -107,12 +88,7 @@ class _Filler:
         return [name for name in names if name not in self.done.arguments]
 
     def role(self, name: str) -> str:
-        last = split_name(name.lower())[-1:] or [name]
-        keys = {name.lower(), last[0], stem(last[0])}
-        description = str(self.properties[name].get("description", "")).lower()
-        if keys & {"query", "filter"} and re.search(r"pandas|condition|sql|filter|where", description):
-            return "condition"
-        return next((role for role, names in _ROLES.items() if keys & names), "plain")
+        return role_of(name, self.properties[name])
 
     def put(self, name: str, value: Any, *indexes: int) -> None:
         self.done.arguments[name] = value
@@ -135,7 +111,7 @@ class _Filler:
                 if token.kind not in ("word", "path") or not (token.text.lower() in whole or {token.key} == keys):
                     continue
                 for near, strict in self._neighbours(index):
-                    if not strict and self.role(name) in _SAID_WHOLE:
+                    if not strict and self.role(name) in SAID_WHOLE:
                         continue
                     value = self._value(near, name)
                     if value is not NOTHING and (strict or self._telling(near)):
@@ -143,7 +119,7 @@ class _Filler:
                         break
                 if name in self.done.arguments:
                     break
-                if self.role(name) != "by" and self.role(name) not in _SAID_WHOLE:
+                if self.role(name) != "by" and self.role(name) not in SAID_WHOLE:
                     self.used.add(index)
 
     def _neighbours(self, index: int) -> list[tuple[int, bool]]:
@@ -255,8 +231,8 @@ class _Filler:
 
     def _tied(self, name: str, index: int) -> bool:
         """Whether the words around a number speak of this parameter: `5 lines`, `timeout of 3`, `first 5`."""
-        if self._text(index - 1) in _ORDINALS and any(other.lower() in _COUNTS for other in self.open()):
-            return name.lower() in _COUNTS
+        if self._text(index - 1) in ORDINALS and any(other.lower() in COUNTS for other in self.open()):
+            return name.lower() in COUNTS
         about = set(map(stem, split_name(name))) | stems(str(self.properties[name].get("description", "")))
         near = [i for i in (index - 2, index - 1, index + 1) if 0 <= i < len(self.tokens)]
         return any(self.tokens[i].key in about for i in near)
@@ -287,7 +263,7 @@ class _Filler:
     def _solid(self, index: int, role: str) -> bool:
         """Whether a token is a value by its form, for a parameter of this role."""
         token = self.tokens[index]
-        if token.kind == "path" and (role == "pattern" or role in _SAID_WHOLE):
+        if token.kind == "path" and (role == "pattern" or role in SAID_WHOLE):
             return role == "pattern" and bool({"*", "?"} & set(token.text))
         return token.kind not in ("word", "mark", "operator", "number")
 
@@ -312,7 +288,7 @@ class _Filler:
             return False
         for index, token in enumerate(self.tokens):
             kind = token.text.lower().rstrip("s")
-            if kind in _FILE_TYPES and self.free(index):
+            if kind in FILE_TYPES and self.free(index):
                 self.put(name, f"*.{kind}", index)
                 return True
         return False
@@ -342,10 +318,10 @@ class _Filler:
     def _take_words(self, described: bool) -> None:
         for name in sorted(self.open(required=True), key=lambda name: self.role(name) == "container"):
             schema = self.properties[name]
-            if schema.get("type", "string") != "string" or self.role(name) in _SAID_WHOLE:
+            if schema.get("type", "string") != "string" or self.role(name) in SAID_WHOLE:
                 continue
             left = [i for i, token in enumerate(self.tokens) if token.content and self.free(i)]
-            left = [i for i in left if self._text(i) not in _ORDINALS]
+            left = [i for i in left if self._text(i) not in ORDINALS]
             left = [i for i in left if self.tokens[i].key not in self.words.parameters] or left
             ranked = sorted((i for i in left if described or self._rank(i) < 2), key=self._rank)
             for index in ranked:
@@ -372,7 +348,7 @@ class _Filler:
         """The same parameter of an earlier call, for names of things; never for conditions, code or texts."""
         for name in self.open(required=True):
             schema = self.properties[name]
-            if schema.get("type", "string") != "string" or self.role(name) in _SAID_WHOLE:
+            if schema.get("type", "string") != "string" or self.role(name) in SAID_WHOLE:
                 continue
             for arguments in self.memory.arguments:
                 if isinstance(arguments.get(name), str) and fits(arguments[name], schema):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from ._practice_words import Token, stem, tokens
 
@@ -51,12 +51,12 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
             schema = {**rest, **(real[0] if isinstance(real[0], Mapping) else {})}
         else:
             break
-    schema = dict(schema)
-    if isinstance(schema.get("type"), list):
-        schema["type"] = next((kind for kind in schema["type"] if kind != "null"), "string")
-    if "const" in schema:
-        schema["enum"] = [schema["const"]]
-    return schema
+    found: dict[str, Any] = dict(schema)
+    if isinstance(found.get("type"), list):
+        found["type"] = next((kind for kind in found["type"] if kind != "null"), "string")
+    if "const" in found:
+        found["enum"] = [found["const"]]
+    return found
 
 
 def condition(text: str) -> tuple[str, int, int] | None:
@@ -67,7 +67,8 @@ def condition(text: str) -> tuple[str, int, int] | None:
     if word := re.search(r"\b(\w+)\s+(?:is|are)\s+(negative|positive|missing|empty)\b", text, re.IGNORECASE):
         sign = {"negative": " < 0", "positive": " > 0"}.get(word[2].lower(), ".isna()")
         return f"{word[1]}{sign}", *word.span()
-    parts, start, end = [], -1, -1
+    parts: list[str] = []
+    start = end = -1
     for match in _COMPARED.finditer(text):
         said = (match["words"] or "").lower()
         sign = next((sign for words, sign in _COMPARISONS.items() if re.fullmatch(words, said)), match["sign"])
@@ -180,5 +181,5 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
     return True
 
 
-def _number(value: Any) -> bool:
+def _number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
