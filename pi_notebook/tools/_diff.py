@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 CONTEXT = 3
-MAX_COMPARED = 4_000
+MAX_COMPARED = 2_000
 """Changed lines on both sides together up to which they are aligned; above, the whole stretch counts as replaced."""
 
 
@@ -64,7 +64,7 @@ def _groups(a: list[str], b: list[str], before: int, after: int) -> list[list[_C
             ("equal", end_a, len(a), end_b, len(b)),
         ]
         return [[code for code in codes if code[1] < code[2] or code[3] < code[4]]]
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, a, b)  # without its heuristic, repeated lines take minutes
     return [list(group) for group in matcher.get_grouped_opcodes(CONTEXT)]
 
 

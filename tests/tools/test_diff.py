@@ -95,3 +95,15 @@ def test_the_system_patch_takes_it(tmp_path: Path) -> None:
     (tmp_path / "p").write_text(unified_diff(old, new, "f"))
     subprocess.run([program, "apply", "p"], cwd=tmp_path, check=True)
     assert (tmp_path / "f").read_text() == new
+
+
+def test_repeated_lines_are_no_trouble() -> None:
+    half = MAX_COMPARED // 2 - 2
+    started = time.monotonic()
+    for old, new in (
+        (["x"] * half, ["x", "z"] * (half // 2)),
+        ([str(n % 100) for n in range(half)], [str(n % 101) for n in range(half)]),
+    ):
+        before, after = "s\n" + "\n".join(old), "t\n" + "\n".join(new)
+        assert _patched(before, unified_diff(before, after, "x")) == after
+    assert time.monotonic() - started < 30
