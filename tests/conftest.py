@@ -6,10 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from .environments import KERNEL_VERSIONS, kernel_name
 from .kernels import Session, start_session
 from .local_model import BASE_URL_VARIABLE
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
 
 # Subshells came with ipykernel 7
 PAGES = [*KERNEL_VERSIONS, *(f"{version}-subshell" for version in KERNEL_VERSIONS if version >= "7")]
@@ -26,14 +31,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="module")
-def sessions() -> Iterator[Callable[[str], Session]]:
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Session]]:
     """Running kernels by ipykernel version, one process per module; the namespace is emptied at each asking."""
     running: dict[str, Session] = {}
+    notebook = tmp_path_factory.mktemp("notebook") / "test.ipynb"
 
     def get(version: str) -> Session:
         session = running.get(version)
         if session is None:
-            session = running[version] = start_session(kernel_name(version))
+            session = running[version] = start_session(kernel_name(version), JPY_SESSION_NAME=str(notebook))
         else:
             session.run("%reset -f", silent=True)
         session.reset()

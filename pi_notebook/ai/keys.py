@@ -29,6 +29,7 @@ class Key(str):
     def __new__(cls, text: str, source: str) -> Key:
         key = super().__new__(cls, text)
         key.source = source
+        _seen.add(text)
         return key
 
     def __repr__(self) -> str:
@@ -38,6 +39,7 @@ class Key(str):
         raise TypeError("An API key cannot be pickled or copied into a file.")
 
 
+_seen: set[str] = set()
 _lock = threading.Lock()
 _set_by_hand: dict[str, Key] = {}
 
@@ -87,3 +89,13 @@ def _from_keyring(provider: str) -> Key | None:
     except Exception:  # a locked or missing keychain must not stop a key that was set by hand
         return None
     return Key(text.strip(), "keyring") if text and text.strip() else None
+
+
+def known_keys() -> set[str]:
+    """Every key that is set for a provider, or that this process has seen: what must not be written anywhere."""
+    from .providers import PROVIDERS
+
+    for provider in PROVIDERS.values():
+        for name in provider.key_names:
+            from_environment(name)
+    return set(_seen)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
+from ._conversation_commands import export, history, kept_in, reset, resume, show, undo
 from .listing import Listing
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def run_command(name: str, words: list[str], magics: AgentMagics) -> Any:
 
 
 def _command(function: Command) -> Command:
-    COMMANDS[function.__name__.strip("_")] = function
+    COMMANDS[function.__name__] = function
     return function
 
 
@@ -36,7 +37,13 @@ def tools(words: list[str], magics: AgentMagics) -> Listing:
     """The tools that %%agent offers: name, signature, how they run, whether they ask, where defined."""
     _no_words("tools", words)
     rows = [
-        [tool.name, str(getattr(tool, "signature", "")), tool.execution_mode or "", _approval(tool), getattr(tool, "where", "built in")]
+        [
+            tool.name,
+            str(getattr(tool, "signature", "")),
+            tool.execution_mode or "",
+            _approval(tool),
+            getattr(tool, "where", "built in"),
+        ]
         for tool in magics.available_tools()
     ]
     return Listing(
@@ -72,59 +79,8 @@ def key(words: list[str], magics: AgentMagics) -> str:
     return f"Key for {words[0]} is set until this kernel ends."
 
 
-@_command
-def history(words: list[str], magics: AgentMagics) -> Listing:
-    """The conversation: one row per cell, with its tokens."""
-    _no_words("history", words)
-    from ..agent.result import total_usage
-
-    rows = []
-    for turn in magics.conversation.turns:
-        usage = total_usage(m.usage for m in turn.messages if m.role == "assistant")
-        first = " ".join(turn.prompt.split())
-        calls = sum(m.role == "tool_result" for m in turn.messages)
-        rows.append(
-            [
-                f"[{turn.execution_count}]",
-                first[:80] + ("..." if len(first) > 80 else ""),
-                str(calls),
-                f"{usage.input + usage.cache_read + usage.cache_write:,} in, {usage.output:,} out",
-            ]
-        )
-    return Listing(["cell", "prompt", "calls", "tokens"], rows, "Nothing has been said yet.")
-
-
-@_command
-def show(words: list[str], magics: AgentMagics) -> None:
-    """Print the transcript of the last run again, here."""
-    _no_words("show", words)
-    if magics.last_run is None:
-        raise UsageError("%agent show: no agent has run in this kernel yet.")
-    from IPython.display import display
-
-    from .transcript import static_bundle
-
-    display(static_bundle(magics.last_run.view), raw=True)
-
-
-@_command
-def undo(words: list[str], magics: AgentMagics) -> str:
-    """Take the last cell out of the conversation, or bring back what running a cell again took out."""
-    _no_words("undo", words)
-    turn = magics.conversation.undo()
-    if turn is None:
-        raise UsageError("%agent undo: the conversation is empty.")
-    left = len(magics.conversation.turns)
-    cells = "cell" if left == 1 else "cells"
-    return f"Took back cell [{turn.execution_count}]. The conversation holds {left} {cells} now."
-
-
-@_command
-def reset(words: list[str], magics: AgentMagics) -> str:
-    """Forget the conversation."""
-    _no_words("reset", words)
-    magics.conversation.reset()
-    return "The conversation is empty now."
+for _each in (history, show, undo, reset, resume, export):
+    _command(_each)
 
 
 @_command
@@ -137,6 +93,7 @@ def status(words: list[str], magics: AgentMagics) -> Listing:
         ["tools", ", ".join(tool.name for tool in magics.available_tools()) or "none"],
         ["approve", magics.approve],
         ["conversation", f"{magics.session or 'this notebook'}: {len(conversation.turns)} cells"],
+        ["kept", kept_in(magics)],
     ]
     return Listing(["", ""], rows)
 

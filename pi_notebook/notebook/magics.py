@@ -77,6 +77,11 @@ class AgentMagics(Magics):
         return found
 
     @property
+    def is_running(self) -> bool:
+        """Whether an agent runs in this kernel now."""
+        return self._running
+
+    @property
     def place(self) -> Place:
         """Where this notebook lies, as it was when that was first asked."""
         if self._place is None:
@@ -225,7 +230,7 @@ class AgentMagics(Magics):
     @no_var_expand
     @line_magic("agent")
     def agent_line(self, line: str) -> Any:
-        """Commands about the agent: %agent tools, models, key, history, show, undo, reset, status, help."""
+        """Commands about the agent: tools, models, key, history, show, undo, reset, resume, export, status, help."""
         try:
             words = shlex.split(line)
         except ValueError as error:

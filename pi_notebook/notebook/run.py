@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from ..agent.hooks import Decision, Question
 from ..agent.result import RunResult
 from ..agent.tool import ExecutionMode, Tool
 from ..ai.abort import AbortSignal
-from ..ai.messages import TextContent, ToolResultMessage, UserMessage
+from ..ai.messages import UserMessage
 from ..ai.model import Model, StreamOptions, ThinkingLevel
 from ..errors import RunError
 from .agent_thread import AgentThread
@@ -78,6 +79,7 @@ class CellRun:
             max_turns=request.max_turns,
             labels=lambda name: labels.get(name, name),
         )
+        self.turn.view = weakref.ref(self.view)
         self.result = RunResult()
         self.error: BaseException | None = None
         self._questions = Questions()
@@ -146,7 +148,7 @@ class CellRun:
 
     def _conclude(self) -> None:
         """Bring transcript, view, result and error to the same end, whatever happened on the other thread."""
-        close_open_calls(self.turn)
+        self.conversation.close_open_calls(self.turn, ABANDONED.format(seconds=LEAVE_AFTER))
         if not self._ended:
             self.result = RunResult(list(self.turn.messages), self.result.tool_calls)
         if self._outcome == "interrupted":
@@ -160,6 +162,7 @@ class CellRun:
         if self.result.stopped_by:
             self.view.notice(self.result.stopped_by, "warning")
         self.view.finish(self._outcome)
+        self.conversation.end(self.turn, self._outcome)
 
     # ---- the agent's thread ----------------------------------------------------------------------
 
@@ -198,7 +201,9 @@ class CellRun:
         if event.type == "agent_start" and self._abort_at is not None:
             self.agent.abort("stopped by the user")  # the click came before there was a run to abort
         if event.type == "message_end":
-            self.turn.messages.append(event.message)
+            self.conversation.add(self.turn, event.message)
+            for text in self.conversation.take_notices():
+                self.view.notice(text, "warning")
         self.view.apply(event)
 
     async def _work(self) -> None:
@@ -242,18 +247,3 @@ class CellRun:
         if question.required or decision.kind == "block":
             self.view.ask(question)
             self.view.answered(question, decision)
-
-
-def close_open_calls(turn: CellTurn) -> None:
-    """Give every call of the turn that has no result one that says why: a transcript must stay valid."""
-    messages = turn.messages
-    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), None)
-    if last is None:
-        return
-    reply = messages[last]
-    if reply.role != "assistant" or reply.stop_reason in ("error", "aborted"):
-        return
-    answered = sum(message.role == "tool_result" for message in messages[last + 1 :])
-    for call in reply.tool_calls[answered:]:
-        text = ABANDONED.format(seconds=LEAVE_AFTER)
-        messages.append(ToolResultMessage(call.id, call.name, [TextContent(text)], is_error=True))

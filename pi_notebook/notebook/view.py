@@ -25,6 +25,7 @@ from ..agent.tool import ConsoleText, Progress, ToolResult
 from ..ai.abort import Aborted
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, Usage, UserMessage
 from ._items import Item, Level, Notice, Row, State, Steering, Text
+from .conversation import KERNEL_ENDED
 
 if TYPE_CHECKING:
     from ..agent.hooks import Decision, Question
@@ -417,7 +418,7 @@ def _end_state(row: Row, result: ToolResult) -> State:
     text = result.text
     if row.decision is not None and row.decision.kind == "block":
         return "blocked"
-    if isinstance(result.error, Aborted) or text in (ABORTED, INTERRUPTED) or text.startswith(_ABANDONED):
+    if isinstance(result.error, Aborted) or text in (ABORTED, INTERRUPTED, KERNEL_ENDED) or text.startswith(_ABANDONED):
         return "stopped"
     refused = not row.begun and result.duration_ms is None and result.error is None
     named = not text.startswith((_TRUNCATED, "There is no tool named"))
