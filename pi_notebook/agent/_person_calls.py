@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from ..ai.abort import AbortController
 from ..ai.messages import ToolCall
 from ._json_form import json_form
 from ._pictures import is_picture
@@ -50,6 +51,7 @@ class CallingThread(Host):
         ended.add_done_callback(lambda _: self.jobs.put(None))
         while (job := self.jobs.get()) is not None:
             job()
+            del job  # or it would keep the tool alive while we wait
         return ended.result()
 
 
@@ -60,7 +62,16 @@ def call_for_person(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
     raw, handed = json_arguments(arguments)
     host = CallingThread(handed)
     call = ToolCall("call", tool.name, raw)
-    return host.serve(start_worker(lambda: asyncio.run(run_tool_call(call, [tool], ask=False, host=host))))
+    controller = AbortController()
+
+    async def main() -> ToolResult:
+        return await run_tool_call(call, [tool], ask=False, host=host, signal=controller.signal)
+
+    try:
+        return host.serve(start_worker(lambda: asyncio.run(main())))
+    except KeyboardInterrupt:
+        controller.abort("interrupted")
+        raise
 
 
 def json_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -35,7 +35,7 @@ class Frame:
 
     @property
     def where(self) -> str:
-        """`In [3], line 2` or `analysis.py, line 10`."""
+        """`Cell In[3], line 2` or `analysis.py, line 10`."""
         return f"{source_name(self.filename)}, line {self.line}"
 
     @property
@@ -43,10 +43,14 @@ class Frame:
         return linecache.getline(self.filename, self.line).strip()
 
 
-def name_cells(namer: Callable[[str], str | None]) -> None:
-    """Let a notebook name the files that its cells are compiled as: file name -> `In [3]`, None if it is no cell."""
-    if namer not in _cell_names:
-        _cell_names.append(namer)
+def name_cells(namer: Callable[[str], str | None]) -> Callable[[], None]:
+    """Let a notebook name the files that its cells are compiled as; returns a function that forgets it.
+
+    Args:
+        namer: file name -> `Cell In[3]`; None if it is no cell of this notebook.
+    """
+    _cell_names.append(namer)
+    return lambda: _cell_names.remove(namer)
 
 
 def source_name(filename: str) -> str:
@@ -55,7 +59,7 @@ def source_name(filename: str) -> str:
         if name := namer(filename):
             return name
     if found := re.search(r"<ipython-input-(\d+)-", filename):
-        return f"In [{found[1]}]"
+        return f"Cell In[{found[1]}]"
     if re.search(r"ipykernel_\d+[/\\]\d+\.py$", filename):
         return "a cell"
     return Path(filename).name

@@ -100,16 +100,23 @@ def for_pydantic(annotation: Any) -> Any:
     if origin is Annotated:
         inner, *metadata = arguments
         if any(map(is_mark, metadata)):
-            return Annotated[Any, _ByName(typing.get_origin(inner) or inner)]
+            if typing.get_origin(inner) in (Union, types.UnionType):
+                members = typing.get_args(inner)
+                return Union[tuple(each if each is type(None) else _by_name(each) for each in members)]  # noqa: UP007
+            return _by_name(inner)
         return Annotated[(for_pydantic(inner), *metadata)]
     if isinstance(origin, type) and _is_data_class(origin):
-        return Annotated[Any, _ByName(origin)]
+        return _by_name(origin)
     if origin in (Union, types.UnionType):
         return Union[tuple(map(for_pydantic, arguments))]  # noqa: UP007
     if origin in (list, dict, set, frozenset, tuple):
         replaced = tuple(each if each is ... else for_pydantic(each) for each in arguments)
         return annotation if replaced == arguments else origin[replaced]
     return annotation
+
+
+def _by_name(kind: Any) -> Any:
+    return Annotated[Any, _ByName(typing.get_origin(kind) or kind)]
 
 
 def _for_class(kind: type) -> Any:
@@ -119,7 +126,7 @@ def _for_class(kind: type) -> Any:
         return _typed_dict(kind)
     if (scalar := _scalar(kind)) is not None:
         return scalar
-    return Annotated[Any, _ByName(kind)] if _is_data_class(kind) else kind
+    return _by_name(kind) if _is_data_class(kind) else kind
 
 
 def _typed_dict(kind: Any) -> Any:

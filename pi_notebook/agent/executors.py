@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolError
 from . import tool as contract
+from ._invocation import invoke_plain
 from ._lines import Line, LineEnd, open_line
 from ._signature import BoundCall, base_function
 from ._tracebacks import exception_text, remember_frames
@@ -39,8 +40,6 @@ async def run_in_executor(
     Raises:
         ToolError: The function, an argument or the value cannot be pickled.
     """
-    from .function_tool import invoke_plain
-
     if isinstance(executor, concurrent.futures.ThreadPoolExecutor):
         run = functools.partial(contextvars.copy_context().run, invoke_plain, function, call, context)
         return await outcome_of(executor.submit(run))
@@ -129,8 +128,6 @@ def _pickled(value: Any, problem: str) -> bytes:
 def run_remote(payload: bytes) -> bytes:
     """Run a packed call in this process; returns value, error, printed text, displays and whether there was a line,
     pickled. Never raises for what the tool does."""
-    from .function_tool import invoke_plain
-
     function, call, call_id, name, end = pickle.loads(payload)
     value: Any = None
     error: Exception | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import functools
 import inspect
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
@@ -17,6 +16,7 @@ from ..ai.abort import AbortSignal
 from ..errors import ToolDefinitionError
 from . import tool as contract
 from ._docstrings import read_docstring
+from ._invocation import invoke_plain, last_of
 from ._signature import BoundCall, Compiled, UnresolvedAnnotation, base_function, compile_signature
 from ._tracebacks import source_name
 from .registry import registry
@@ -165,7 +165,7 @@ class FunctionTool(Tool, Generic[P, R]):
 
     @property
     def where(self) -> str:
-        """Where the function is defined, as people say it: `In [3], line 2`."""
+        """Where the function is defined, as people say it: `Cell In[3], line 2`."""
         filename, line = self.defined_at
         return f"{source_name(filename)}, line {line}" if filename else "built in"
 
@@ -237,41 +237,10 @@ class FunctionTool(Tool, Generic[P, R]):
         try:
             # A wrapper may be a plain function and give back what an `async def` made.
             if inspect.isasyncgen(value):
-                return await _last_of(value, context)
+                return await last_of(value, context)
             return await value if inspect.iscoroutine(value) else value
         except SystemExit as error:  # would end the loop
             raise RuntimeError(f"SystemExit: {error}") from error
-
-
-def invoke_plain(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> Any:
-    """Call `function`; a generator is run to its end: each yield an update, the returned value the result."""
-    try:
-        value = call.invoke(function, context)
-        return drain(value, context) if inspect.isgenerator(value) else value
-    except (SystemExit, StopIteration, GeneratorExit, asyncio.CancelledError) as error:
-        # None of these may reach a loop or end a thread: to the agent it is a tool that failed.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def drain(values: Iterator[Any], context: ToolContext) -> Any:
-    """The generator's return value; the last thing it yielded if it returns nothing."""
-    last = None
-    while True:
-        try:
-            last = next(values)
-        except StopIteration as end:
-            return last if end.value is None else end.value
-        context.update(last)
-        if context.signal.aborted:
-            values.close()  # type: ignore[attr-defined]
-            context.signal.raise_if_aborted()
-
-
-async def _last_of(values: AsyncIterator[Any], context: ToolContext) -> Any:
-    last = None
-    async for last in values:
-        context.update(last)
-    return last
 
 
 @contextmanager

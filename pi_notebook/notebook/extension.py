@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from ..agent._tracebacks import name_cells
+
+_forget_cells: dict[int, Callable[[], None]] = {}
 
 
 def load(shell: Any) -> None:
@@ -12,6 +18,7 @@ def load(shell: Any) -> None:
     from .magics import AgentMagics
 
     magics = AgentMagics(shell)
+    _forget_cells[id(shell)] = name_cells(partial(_cell_name, shell))
     shell.register_magics(magics)
     if magics not in shell.configurables:
         shell.configurables.append(magics)
@@ -23,12 +30,20 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.close()
+    if forget := _forget_cells.pop(id(shell), None):
+        forget()
     manager = shell.magics_manager
     for kind in ("line", "cell"):
         manager.magics[kind].pop("agent", None)
     manager.registry.pop("AgentMagics", None)
     if magics in shell.configurables:
         shell.configurables.remove(magics)
+
+
+def _cell_name(shell: Any, filename: str) -> str | None:
+    """A cell as IPython's own tracebacks call it."""
+    found = shell.compile.format_code_name(filename)
+    return " ".join(found) if found else None
 
 
 def _registered(shell: Any) -> Any:

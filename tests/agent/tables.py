@@ -253,10 +253,10 @@ def result_table() -> str:
 def page_with_tables(page: str) -> str:
     """`page` with what stands between its markers made anew."""
     for name, table in (("signatures", signature_table()), ("results", result_table())):
-        start, end = f"<!-- {name}: made by tests/agent/tables.py -->\n", f"\n<!-- end of {name} -->"
-        before, _, rest = page.partition(start)
-        _, _, after = rest.partition(end)
-        page = f"{before}{start}{table}{end}{after}"
+        start, end = f"<!-- {name}: made by tests/agent/tables.py -->", f"<!-- end of {name} -->"
+        before, rest = page.split(start)
+        _, after = rest.split(end)
+        page = f"{before}{start}\n{table}\n{end}{after}"
     return page
 
 

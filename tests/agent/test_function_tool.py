@@ -691,6 +691,14 @@ class TestVariables:
             f, Named(it=NotJson()), thing="x"
         ).text.replace("test_function_tool.", "").replace("tests.", "")
 
+    def test_a_marked_class_may_be_optional(self) -> None:
+        @tool
+        def f(thing: Annotated[NotJson | None, NotebookVariable()] = None) -> str:
+            return type(thing).__name__
+
+        assert with_host(f, Named(it=NotJson()), thing="it").value == "NotJson"
+        assert with_host(f, Named(), thing=None).value == "NoneType"
+
     def test_in_code_the_object_itself_can_be_passed(self) -> None:
         import pandas as pd
 
@@ -826,6 +834,18 @@ class TestRunning:
 
         assert (result.text, result.details, result.terminate, result.value) == ("short", {"all": 1}, True, {"all": 1})
         assert shared.duration_ms is None, "the tool's own object must not be changed"
+
+    def test_a_ctrl_c_in_a_persons_call_reaches_the_person(self) -> None:
+        signals = []
+
+        @tool
+        def f(ctx: ToolContext) -> None:
+            signals.append(ctx.signal)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            f.call()
+        assert signals[0].aborted
 
     def test_a_call_works_inside_a_running_loop(self) -> None:
         @tool

@@ -33,11 +33,13 @@ def test_the_line_is_the_last_of_the_users_own() -> None:
 
 def test_a_notebook_names_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_tracebacks, "_cell_names", [])
-    name_cells(lambda filename: "In [7]" if "ipykernel" in filename else None)
+    forget = name_cells(lambda filename: "Cell In[7]" if "ipykernel" in filename else None)
 
-    assert "at In [7], line 4, in inner" in describe_exception(raised_by(user_code(), "{"))
+    assert "at Cell In[7], line 4, in inner" in describe_exception(raised_by(user_code(), "{"))
+    forget()
+    assert "at a cell, line 4, in inner" in describe_exception(raised_by(user_code(), "{"))
     assert source_name("/home/me/analysis.py") == "analysis.py"
-    assert source_name("<ipython-input-3-abc>") == "In [3]"
+    assert source_name("<ipython-input-3-abc>") == "Cell In[3]"
 
 
 def test_the_persons_traceback_is_short_and_holds_only_their_frames() -> None:
