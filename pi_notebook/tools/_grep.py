@@ -13,7 +13,7 @@ from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
-from ._files import opened
+from ._files import kind, opened
 from ._filetype import SNIFF, is_binary
 from ._globs import compile_glob
 from ._lines import Line, LineReader
@@ -87,6 +87,8 @@ def _grep(workspace: Workspace, program: str | None, params: dict[str, Any], sig
     start = workspace.find(given)
     if not os.path.lexists(start):
         raise workspace.missing(start, given)
+    if not start.is_dir() and not start.is_file():
+        raise ToolError(f"{workspace.shown(start)} is {kind(start.lstat().st_mode)}, not a file or folder.")
     report = _Report(workspace, limit, min(params.get("context") or 0, MAX_CONTEXT))
     walk = Walk(workspace, start, signal.raise_if_aborted) if start.is_dir() else None
     own = search_by_ourselves(workspace, query, signal)

@@ -48,7 +48,7 @@ class Query:
 
 
 class Unsupported(Exception):
-    """ripgrep does not take this pattern."""
+    """ripgrep does not take this pattern, or did not survive these files."""
 
 
 class Matcher(Protocol):
@@ -112,6 +112,8 @@ def _run(arguments: list[str], folder: Path, signal: AbortSignal, deadline: floa
             process.kill()
             process.communicate()
     signal.raise_if_aborted()
+    if process.returncode < 0:  # a file that shrinks while it is mapped kills it
+        raise Unsupported("ripgrep was ended by a signal")
     if process.returncode not in (0, 1) and not out:
         message = errors.decode("utf-8", "replace").strip()
         if "regex" in message or "look-around" in message or "backreferences" in message or "literal" in message:

@@ -91,6 +91,12 @@ def test_links_are_not_searched(grep: Tool, root: Path) -> None:
     assert "outside" in grep.call(pattern="x", path="link").text
 
 
+def test_a_pipe_is_not_waited_for(grep: Tool, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    assert grep.call(pattern="x", path="pipe").text == "pipe is a named pipe, not a file or folder."
+    assert grep.call(pattern="x").text == "No matches for x in the root folder."
+
+
 def test_a_hundred_matches_at_most(grep: Tool, root: Path) -> None:
     make(root, a="x\n" * 60, b="x\n" * 60)
     result = grep.call(pattern="x")
@@ -222,6 +228,14 @@ def test_ripgrep_is_optional(tools: Tools, root: Path, monkeypatch: pytest.Monke
     make(root, f="x\n")
     monkeypatch.setattr(_grep, "ripgrep", lambda: None)
     assert tools.grep.call(pattern="x").text == "f:1: x"
+
+
+def test_a_ripgrep_that_dies_is_replaced(root: Path) -> None:
+    make(root, f="x\n")
+    program = root.parent / "rg"
+    program.write_text("#!/bin/sh\nkill -BUS $$\n")
+    program.chmod(0o755)
+    assert grep_tool(Workspace(root), program=str(program)).call(pattern="x").text == "f:1: x"
 
 
 def test_settings_of_the_person_do_not_change_the_search(
