@@ -13,6 +13,7 @@ that tells what came so far.
 from __future__ import annotations
 
 import ast
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -96,9 +97,12 @@ class Cell:
 class Session:
     """A kernel and one client of it. Made by `start_session`."""
 
-    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+    def __init__(
+        self, manager: KernelManager, client: BlockingKernelClient, folder: tempfile.TemporaryDirectory[str]
+    ) -> None:
         self.manager = manager
         self.client = client
+        self._folder = folder
         self.cells: dict[str, Cell] = {}
         self.widgets: dict[str, dict[str, Any]] = {}
         """Comm id to the state of each open widget model, as the kernel last told it."""
@@ -327,13 +331,16 @@ class Session:
         """End the kernel."""
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
+        self._folder.cleanup()
 
 
 def start_session(kernel_name: str, **environment: str) -> Session:
     """Start the kernel of a kernel spec, with `environment` added to its variables, and connect to it."""
     import os
 
-    manager = KernelManager(kernel_name=kernel_name)
+    # Sockets in a folder: a free TCP port may be somebody else's by the time the kernel binds it
+    folder = tempfile.TemporaryDirectory()
+    manager = KernelManager(kernel_name=kernel_name, transport="ipc", ip=f"{folder.name}/kernel")
     manager.start_kernel(env={**os.environ, **environment})
     client = manager.blocking_client()
     client.start_channels()
@@ -342,5 +349,6 @@ def start_session(kernel_name: str, **environment: str) -> Session:
     except BaseException:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+        folder.cleanup()
         raise
-    return Session(manager, client)
+    return Session(manager, client, folder)
