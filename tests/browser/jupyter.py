@@ -25,7 +25,8 @@ from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
 FrontEnd = Literal["lab", "notebook"]
 FRONT_ENDS: tuple[FrontEnd, ...] = ("lab", "notebook")
 CHROMIUM = os.environ.get("PI_NOTEBOOK_TEST_CHROMIUM", "/usr/bin/chromium")
-SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCREENSHOTS = REPOSITORY / "build" / "screenshots"
 PATIENCE = 60_000
 """Milliseconds until a test gives up on something that ought to happen; not a figure of speed."""
 
@@ -243,6 +244,7 @@ class Notebook:
         name = "JupyterLab Dark" if dark else "JupyterLab Light"
         self.command("apputils:change-theme", {"theme": name})
         self.page.wait_for_function(f"() => document.body.dataset.jpThemeName === {json.dumps(name)}")
+        self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
     def width(self, pixels: int, height: int = 900) -> None:
         """Set the page's size."""
