@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _by_name: dict[str, Tool] = {}
 def builtin(
     *names: str,
     root: str | os.PathLike[str] | None = None,
-    namespace: MutableMapping[str, Any] | None = None,
+    namespace: dict[str, Any] | None = None,
     runner: Runner | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Tool]:

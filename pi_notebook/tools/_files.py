@@ -192,6 +192,8 @@ def replace_file(
 
 
 def _commit(place: Place, data: bytes, before: os.stat_result | None, old: bytes | None, name: str) -> None:
+    if before is not None:
+        _check_writable(place)
     temporary = place.beside(f".pi-notebook-{secrets.token_hex(6)}.tmp")
     descriptor = place.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, name=temporary)
     try:
@@ -214,6 +216,15 @@ def _commit(place: Place, data: bytes, before: os.stat_result | None, old: bytes
         if temporary:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=place.folder)
+
+
+def _check_writable(place: Place) -> None:
+    """A file that may not be written is not replaced either, though its folder would allow that."""
+    try:
+        os.close(place.open(os.O_WRONLY))
+    except OSError as error:
+        if error.errno not in (errno.ETXTBSY, errno.ENOENT, errno.ELOOP):  # a running program; changes noticed later
+            raise
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

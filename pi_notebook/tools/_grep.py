@@ -84,7 +84,7 @@ def _grep(workspace: Workspace, program: str | None, params: dict[str, Any], sig
         raise ToolError("The pattern holds a newline, but the search goes line by line; search for one of its lines.")
     limit = min(params.get("limit") or LIMIT, MAX_LIMIT)
     given = params.get("path") or "."
-    start = workspace.find(given)
+    start = workspace.find(given, reading=True)
     if not os.path.lexists(start):
         raise workspace.missing(start, given)
     if not start.is_dir() and not start.is_file():

@@ -15,7 +15,8 @@ MAX_SIDE = 2_000
 """Pixels; Anthropic refuses more where a request holds many images."""
 MAX_BASE64 = 4_500_000
 """Characters; Anthropic takes 5 MB."""
-MAX_PIXELS = 150_000_000
+MAX_PIXELS = 89_000_000
+"""Pillow itself warns above."""
 MAX_FILE = 100 * 1024 * 1024
 
 
@@ -40,7 +41,7 @@ def image_content(data: bytes, mime_type: str, name: str) -> Shown:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=[mime_type.removeprefix("image/")]) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 raise ToolError(

@@ -9,7 +9,7 @@ import itertools
 import linecache
 import time
 import traceback
-from collections.abc import Awaitable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,7 +87,7 @@ class PythonDetails:
     error: str = ""
 
 
-def python_tool(namespace: MutableMapping[str, Any], runner: Runner | None = None) -> Tool:
+def python_tool(namespace: dict[str, Any], runner: Runner | None = None) -> Tool:
     """A tool that runs code in `namespace`. It is not confined to any folder.
 
     Args:
@@ -205,7 +205,7 @@ def traceback_text(error: BaseException) -> str:
 class NamespaceRunner:
     """Runs code in a dict: the last expression's value is kept, `await` is allowed at the top level."""
 
-    def __init__(self, namespace: MutableMapping[str, Any]) -> None:
+    def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
 
     async def __call__(self, code: str, context: ToolContext) -> Outcome:
@@ -237,7 +237,7 @@ class NamespaceRunner:
 
     def _evaluate(self, tree: Any, name: str, mode: str) -> Any:
         compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        result = eval(compiled, self.namespace)  # type: ignore[arg-type]
+        result = eval(compiled, self.namespace)
         return _awaited(result) if compiled.co_flags & inspect.CO_COROUTINE else result
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
+import unicodedata
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,12 +19,18 @@ _last: dict[Hashable, Future[None]] = {}
 
 
 def file_key(path: Path) -> Hashable:
-    """What is the same for two paths of one file: hard links too, where the file exists. `path` is a real path."""
+    """What is the same for two real paths of one file: hard links, and spellings that differ in case or in how accents
+    are composed, which are one file on some systems. (Elsewhere two files wait for each other without need.)
+
+    A file without other links is known by its path, since each write gives it another inode.
+    """
     try:
         status = path.stat()
     except OSError:
-        return os.path.normcase(path)
-    return (status.st_dev, status.st_ino) if status.st_nlink > 1 else os.path.normcase(path)
+        status = None
+    if status is not None and status.st_nlink > 1:
+        return (status.st_dev, status.st_ino)
+    return unicodedata.normalize("NFC", str(path)).casefold()
 
 
 class _Turn:

@@ -359,6 +359,7 @@ def test_the_last_two_thousand_lines_and_the_whole_in_a_file(tools: Tools) -> No
     assert path.read_text() == "".join(f"{n}\n" for n in range(1, 5_001))
     assert path.stat().st_mode & 0o077 == 0
     assert tools.read.call(path=str(path), offset=7, limit=1).text.startswith("7\n\n[Lines 7-7 of 5,000.")
+    assert tools.grep.call(path=str(path), pattern="^4999$").text.endswith(":4999: 4999")
     path.unlink()
 
 

@@ -330,6 +330,32 @@ def test_an_immutable_file_is_an_error(tools: Tools, root: Path) -> None:
     assert names(root) == ["f"]
 
 
+def test_a_file_that_may_not_be_written_is_not_replaced(as_somebody_else: Any) -> None:
+    folder, unprivileged = as_somebody_else
+    (folder / "f").write_text("a")
+    (folder / "f").chmod(0o444)
+    tools = Tools(folder)
+    edit(tools, "missing", ("a", "b"))  # imports done with rights
+    with unprivileged():
+        result = edit(tools, "f", ("a", "b"))
+    assert result.text == "f cannot be written: permission denied. Nothing was changed."
+    assert names(folder) == ["f"]
+
+
+def test_a_running_program_can_be_replaced(tools: Tools, root: Path) -> None:
+    """Its file cannot be written, but another can take its name."""
+    import shutil
+
+    program = shutil.which("sleep")
+    assert program
+    shutil.copy(program, root / "run")
+    with subprocess.Popen([str(root / "run"), "600"]) as process:
+        result = tools.write.call(path="run", content="new\n")
+        process.kill()
+    assert not result.is_error, result.text
+    assert (root / "run").read_text() == "new\n"
+
+
 def test_no_permission_for_the_folder_is_an_error(as_somebody_else: Any) -> None:
     folder, unprivileged = as_somebody_else
     (folder / "d").mkdir()
