@@ -12,6 +12,7 @@ from ..errors import ToolError
 from ._arguments import arguments_html
 from ._form import Form, FormError
 from ._style import part
+from ._typing import when_typed
 from .markup import visible_html
 
 Answer = Callable[[Question, Decision], bool]
@@ -31,7 +32,7 @@ class QuestionBox:
         self._form: Form | None = None
         self._said = ipywidgets.HTML(_error_html(question.error))
         self._approve = _button("Approve", "yes", "Run it with these arguments", lambda: self._decide("approve"))
-        self._block = _button("Block", "no", "Do not run it; the model is told", lambda: self._decide("block"))
+        self._block = _button("Block", "no", "Do not run it; the model is told", self._decide_to_block)
         self._edit = _button("Edit", "", "Change the arguments first", self._open_form)
         self._always = _button(
             "Always allow",
@@ -60,20 +61,30 @@ class QuestionBox:
         for widget in _all_widgets(self.widget):
             widget.close()
 
-    def _decide(self, kind: Any, arguments: dict[str, Any] | None = None) -> None:
-        if self._settled:
-            return
+    def _decide(self, kind: Any) -> None:
+        if not self._settled:
+            self._settle()
+            self._tell(Decision(kind))
+
+    def _decide_to_block(self) -> None:
+        """The first click counts; the reason is read when its last keys have come."""
+        if not self._settled:
+            self._settle()
+            when_typed([self._reason], lambda: self._tell(Decision("block", self._reason.value.strip())))
+
+    def _settle(self) -> None:
         self._settled = True
         for widget in _all_widgets(self.widget):
             if hasattr(widget, "disabled"):
                 widget.disabled = True
-        reason = self._reason.value.strip() if kind == "block" else ""
-        if not self._answer(self.question, Decision(kind, reason, arguments)):
+
+    def _tell(self, decision: Decision) -> None:
+        if not self._answer(self.question, decision):
             self._said.value = f"<div{part('small', 'muted')}>This question was settled before.</div>"
 
     def _on_reason_message(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
         if content.get("event") == "submit" and self._reason.value.strip():
-            self._decide("block")
+            self._decide_to_block()
 
     def _open_form(self) -> None:
         if self._settled or self._form is not None:
@@ -96,15 +107,22 @@ class QuestionBox:
         self._buttons.layout.display = ""
 
     def _run_edited(self) -> None:
+        if not self._settled and self._form is not None:
+            self._settled = True
+            when_typed(self._form.widgets, self._read_form)
+
+    def _read_form(self) -> None:
         assert self._form is not None
         try:
             arguments = self._form.read()
             self.question.tool.check(arguments)
         except (FormError, ToolError) as error:
+            self._settled = False
             self._said.value = _error_html(str(error))
             return
         self._said.value = ""
-        self._decide("edit", arguments)
+        self._settle()
+        self._tell(Decision("edit", arguments=arguments))
 
 
 def _question_html(question: Question, label: str) -> str:

@@ -160,7 +160,9 @@ def _result_html(row: Row) -> str:
     result = row.result
     assert result is not None
     table = styled_table(row.table) if row.table else ""
-    body = _blocks_html(result.content, table)
+    # Of a longer value the model got a part; a hook may have cut it on purpose, so only its size is told
+    whole = len(result.value) if isinstance(result.value, str) else 0
+    body = _blocks_html(result.content, table, whole)
     tone = {"failed": "red", "blocked": "muted", "stopped": "muted"}.get(row.state)
     if tone:
         body = f"<div{part(tone)}>{body}</div>"
@@ -173,17 +175,20 @@ def _result_html(row: Row) -> str:
     return body
 
 
-def _blocks_html(content: Any, table: str) -> str:
-    """Text and images. A `table` stands for the text that was made of it for the model, which is folded."""
+def _blocks_html(content: Any, table: str, whole: int = 0) -> str:
+    """Text (of `whole` characters before it was cut) and images.
+
+    A `table` stands for the text that was made of it for the model, which is folded.
+    """
     text = plain("\n".join(block.text for block in content if block.type == "text")).strip("\n")
     images = "".join(_image_html(block) for block in content if block.type == "image")
     if table:
         folded = fold("as the model got it", f"<div{part('pre', 'scroll')}>{visible_html(text[:_SHOWN_RESULT])}</div>")
         return table + images + (folded if text else "")
-    return (_text_html(text, "") if text else "") + images
+    return (_text_html(text, "", whole) if text else "") + images
 
 
-def _text_html(text: str, language: str) -> str:
+def _text_html(text: str, language: str, whole: int = 0) -> str:
     """The first lines in sight, more of them folded, the rest named by its size."""
     shown = text[:_SHOWN_RESULT]
     lines = shown.split("\n")
@@ -193,7 +198,10 @@ def _text_html(text: str, language: str) -> str:
     render = (lambda piece: code_html(piece, language)) if language else visible_html
     body = f'<div{part("pre")} dir="auto">{render(head)}</div>'
     if tail or len(text) > len(shown):
-        more = f"{_lines(text.count(chr(10)) + 1)}, {size_of(len(text))} in all"
+        size = (
+            f"{size_of(len(text))} of {size_of(whole)}" if whole > len(text) + 100 else f"{size_of(len(text))} in all"
+        )
+        more = f"{_lines(text.count(chr(10)) + 1)}, {size}"
         cut = ""
         if len(text) > len(shown):
             cut = f"<div{part('amber', 'small')}>cut: {size_of(len(text) - len(shown))} more are not shown here</div>"

@@ -15,6 +15,7 @@ from ._parts import Part, Sheet, make_part
 from ._questions import QuestionBox
 from ._rows import fold
 from ._style import part, stylesheet
+from ._typing import when_typed
 from .markup import escape
 from .transcript import item_html, render_html, said_html
 from .view import RunView
@@ -126,11 +127,15 @@ class Card:
         field = keep(ipywidgets.Text(placeholder="Say something to the agent; it is told after this turn"))
         send = keep(ipywidgets.Button(description="Send", tooltip="Tell the agent after this turn"))
 
-        def submit() -> None:
+        def take() -> None:
             text = field.value.strip()
             if text and self.view.outcome is None:
                 field.value = ""
                 steer(text)
+
+        def submit() -> None:
+            if field.value.strip():
+                when_typed([field], take)
 
         def on_message(widget: Any, content: dict[str, Any], buffers: Any) -> None:
             if content.get("event") == "submit":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 
 from tests.notebook.hostile import HOSTILE
 
-from .jupyter import Notebook, Server
+from .jupyter import REPOSITORY, Notebook, Server
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PRELUDE = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY)!r})

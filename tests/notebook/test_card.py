@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import comm
@@ -42,6 +43,14 @@ def shown(card: Card) -> str:
 
 def press_enter(field: Any) -> None:
     field._handle_custom_msg({"event": "submit"}, [])
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """What was typed is read a moment after a click."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def make_card(play: Play, *, accept: bool = True) -> tuple[Card, Answers, list[str]]:
@@ -104,6 +113,7 @@ def test_a_click_decides_and_a_second_click_is_ignored(name: str, kind: str) -> 
     named(card, name).click()
     named(card, name).click()
     named(card, "Approve").click()
+    wait_for(lambda: bool(answers))
     assert [(asked, decision.kind, decision.by) for asked, decision in answers] == [(question, kind, "you")]
     assert all(named(card, other).disabled for other in ("Approve", "Block", "Edit", "Always allow"))
 
@@ -120,6 +130,7 @@ def test_block_carries_the_reason() -> None:
     card, answers, _ = make_card(play)
     named(card, "reason to block, for the model (Enter blocks)", "Text").value = " keep them "
     named(card, "Block").click()
+    wait_for(lambda: bool(answers))
     assert (answers[0][1].kind, answers[0][1].reason) == ("block", "keep them")
 
 
@@ -131,7 +142,9 @@ def test_enter_blocks_with_a_reason_and_does_nothing_without() -> None:
     assert answers == []
     field.value = "not now"
     press_enter(field)
-    assert (answers[0][1].kind, answers[0][1].reason) == ("block", "not now")
+    field.value = "not now, please"  # the end of what was typed comes after Enter
+    wait_for(lambda: bool(answers))
+    assert (answers[0][1].kind, answers[0][1].reason) == ("block", "not now, please")
 
 
 def test_an_edit_is_checked_against_the_schema_before_it_is_sent() -> None:
@@ -145,12 +158,15 @@ def test_an_edit_is_checked_against_the_schema_before_it_is_sent() -> None:
     named(card, "Edit").click()
     named(card, "limit", "Text").value = "many"
     named(card, "Run edited").click()
+    wait_for(lambda: "limit" in card._boxes[0]._said.value)
     assert "limit: &#x27;many&#x27; is no whole number" in shown(card)
     named(card, "limit", "Text").value = "11"
     named(card, "Run edited").click()
+    wait_for(lambda: "maximum" in card._boxes[0]._said.value or "10" in card._boxes[0]._said.value)
     assert answers == []
-    named(card, "limit", "Text").value = "7"
     named(card, "Run edited").click()
+    named(card, "limit", "Text").value = "7"
+    wait_for(lambda: bool(answers))
     assert [(d.kind, d.arguments) for _, d in answers] == [("edit", {"table": "sales", "limit": 7})]
 
 
@@ -209,8 +225,10 @@ def test_what_is_typed_into_the_run_is_sent_by_enter_and_by_click() -> None:
     press_enter(field)
     field.value = "use the other table"
     press_enter(field)
+    wait_for(lambda: len(said) == 1)
     field.value = "and hurry"
     named(card, "Send").click()
+    wait_for(lambda: len(said) == 2)
     assert (said, field.value) == (["use the other table", "and hurry"], "")
 
 
