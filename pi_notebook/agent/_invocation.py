@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._signature import BoundCall
 from .tool import ToolContext
+
+if TYPE_CHECKING:
+    from .output import Captured
 
 
 def invoke_plain(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> Any:
@@ -35,8 +38,26 @@ def drain(values: Iterator[Any], context: ToolContext) -> Any:
             context.signal.raise_if_aborted()
 
 
-async def last_of(values: AsyncIterator[Any], context: ToolContext) -> Any:
-    """Run an async generator to its end: each yield an update, the last of them its result."""
+def captured_call(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
+    """`invoke_plain` on this very thread, and what was written and plotted meanwhile."""
+    with context.host.capture(context) as captured:
+        value = invoke_plain(function, call, context)
+    return value, captured
+
+
+def is_unfinished(value: Any) -> bool:
+    return inspect.iscoroutine(value) or inspect.isasyncgen(value)
+
+
+async def finished(value: Any, context: ToolContext) -> Any:
+    """What comes of what an `async def` gave back; an async generator's yields are updates, the last its result."""
+    try:
+        return await (_last_of(value, context) if inspect.isasyncgen(value) else value)
+    except SystemExit as error:  # would end the loop
+        raise RuntimeError(f"SystemExit: {error}") from error
+
+
+async def _last_of(values: AsyncIterator[Any], context: ToolContext) -> Any:
     last = None
     async for last in values:
         context.update(last)

@@ -16,7 +16,7 @@ from ..ai.abort import AbortSignal
 from ..errors import ToolDefinitionError
 from . import tool as contract
 from ._docstrings import read_docstring
-from ._invocation import invoke_plain, last_of
+from ._invocation import captured_call, finished, is_unfinished
 from ._signature import BoundCall, Compiled, UnresolvedAnnotation, base_function, compile_signature
 from ._tracebacks import source_name
 from .registry import registry
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from .arguments import Validator
+    from .output import Captured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -214,8 +215,7 @@ class FunctionTool(Tool, Generic[P, R]):
         """Run the function once. `params` is what `bind` gave, or a dict of checked arguments."""
         with _context_of(self.name, tool_call_id, signal, on_update) as context:
             call = params if isinstance(params, BoundCall) else self.bind(params)
-            with context.host.capture(context) as captured:
-                value = await self._value(call, context, captured)
+            value, captured = await self._run(call, context)
             if is_simple(value) and not (value is None and captured.displays):
                 return to_tool_result(value, captured)
             convert = functools.partial(to_tool_result, value, captured)
@@ -223,24 +223,26 @@ class FunctionTool(Tool, Generic[P, R]):
                 return await context.host.run_plain(convert, context)
             return await run_in_worker(convert)
 
-    async def _value(self, call: BoundCall, context: ToolContext, captured: Any) -> Any:
+    async def _run(self, call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
+        """The function's value, and what it wrote. The capture is entered on the thread that the function runs on."""
+        capture = context.host.capture
         if self.runs_on == "executor":
             from .executors import run_in_executor
 
             assert self.executor is not None
-            return await run_in_executor(self.executor, self.function, call, context, captured)
+            with capture(context) as captured:
+                return await run_in_executor(self.executor, self.function, call, context, captured), captured
         if self.runs_on == "loop":
-            value: Any = call.invoke(self.function, context)
-        else:
-            run = functools.partial(invoke_plain, self.function, call, context)
-            value = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
-        try:
-            # A wrapper may be a plain function and give back what an `async def` made.
-            if inspect.isasyncgen(value):
-                return await last_of(value, context)
-            return await value if inspect.iscoroutine(value) else value
-        except SystemExit as error:  # would end the loop
-            raise RuntimeError(f"SystemExit: {error}") from error
+            with capture(context) as captured:
+                return await finished(call.invoke(self.function, context), context), captured
+        run = functools.partial(captured_call, self.function, call, context)
+        value, captured = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
+        if is_unfinished(value):  # a plain wrapper that gave back what an `async def` made
+            with capture(context) as more:
+                value = await finished(value, context)
+            captured.write(more.text)
+            captured.displays.extend(more.displays)
+        return value, captured
 
 
 @contextmanager

@@ -59,6 +59,7 @@ class _Sink:
         self.echo = echo
         self.lock = threading.RLock()
         self.pending: list[str] = []
+        self.figures: list[Any] = []
 
     def write(self, text: str) -> None:
         self.captured.write(text)
@@ -107,10 +108,9 @@ class _Router:
             setattr(sys, name, present._original)
 
     def _real(self) -> TextIO:
-        """Whoever kept this object, as a logging handler does, writes to today's stream afterwards."""
-        present = getattr(sys, self._name)
-        real = self._original if isinstance(present, _Router) else present
-        return cast(TextIO, real or getattr(sys, f"__{self._name}__") or _Nowhere())
+        """What it stands in for, also for whoever kept this object, as a logging handler does. Never today's stream,
+        which may be somebody's that writes to this one in turn."""
+        return cast(TextIO, self._original or getattr(sys, f"__{self._name}__") or _Nowhere())
 
     def write(self, text: str) -> int:
         sink = _sink.get()
@@ -169,17 +169,19 @@ def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captu
 
     Text goes to `context.console` as it comes, and with `echo` to the real stream too. Calls that run side by side
     never mix. `tqdm` bars become `context.progress`. pyplot figures that were opened inside are collected at the end
-    and closed, so that the next call starts on a new one.
+    and closed, so that the next call on this thread starts on a new one: enter it where the call runs.
     """
     global _active
     captured = Captured()
     sink = _Sink(context, captured, echo)
-    figures = open_figures()
+    hooked = "matplotlib.pyplot" in sys.modules
     watch_progress_bars()
     with _lock:
         _active += 1
         for name in _STREAMS:
             _Router.install(name)
+        if hooked:
+            _hook_figures()
     token = _sink.set(sink)
     try:
         yield captured
@@ -191,18 +193,43 @@ def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captu
             if not _active:
                 for name in _STREAMS:
                     _Router.remove(name)
-        take_figures(captured, before=figures)
+                _unhook_figures()
+        take_figures(sink, hooked)
 
 
-def open_figures() -> set[int]:
-    """The numbers of pyplot's open figures."""
+# ---- figures --------------------------------------------------------------------------------------
+
+_FIGURE_HOOK = f"{__name__}:note_figure"
+
+
+def note_figure(figure: Any) -> None:
+    """pyplot made `figure`; called by matplotlib (its `figure.hooks`), where the call that made it can be told."""
+    sink = _sink.get()
+    if sink is not None:
+        sink.figures.append(figure)
+
+
+def _hook_figures() -> None:
+    parameters = sys.modules["matplotlib"].rcParams
+    if _FIGURE_HOOK not in parameters["figure.hooks"]:
+        parameters["figure.hooks"] = [*parameters["figure.hooks"], _FIGURE_HOOK]
+
+
+def _unhook_figures() -> None:
+    if "matplotlib.pyplot" in sys.modules:
+        parameters = sys.modules["matplotlib"].rcParams
+        if _FIGURE_HOOK in parameters["figure.hooks"]:
+            parameters["figure.hooks"] = [hook for hook in parameters["figure.hooks"] if hook != _FIGURE_HOOK]
+
+
+def take_figures(sink: _Sink, hooked: bool) -> None:
+    """Move the call's figures that are still open into its displays. Not `hooked`: pyplot was not loaded before, and
+    all that are open are the call's."""
     pyplot = sys.modules.get("matplotlib.pyplot")
-    return set(pyplot.get_fignums()) if pyplot is not None else set()
-
-
-def take_figures(captured: Captured, before: set[int]) -> None:
-    """Move the pyplot figures that were opened since `before` into `captured.displays`."""
-    for number in sorted(open_figures() - before):
-        pyplot = sys.modules["matplotlib.pyplot"]
-        captured.displays.append(pyplot.figure(number))
-        pyplot.close(number)
+    if pyplot is None or (hooked and not sink.figures):
+        return
+    for number in pyplot.get_fignums():
+        figure = pyplot.figure(number)
+        if not hooked or any(figure is own for own in sink.figures):
+            sink.captured.displays.append(figure)
+            pyplot.close(figure)

@@ -136,6 +136,27 @@ class TestPrints:
         assert result.text == "hidden\n"
         assert updates == [ConsoleText("shown\n")]
 
+    def test_a_stream_put_on_top_by_the_tool_does_not_go_round_in_circles(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        class Tee:
+            def __init__(self, below: Any) -> None:
+                self.below = below
+
+            def write(self, text: str) -> int:
+                return int(self.below.write(text.upper()))
+
+            def flush(self) -> None: ...
+
+        with capture_output(ToolContext()) as captured:
+            below = sys.stdout
+            sys.stdout = Tee(below)  # type: ignore[assignment]
+            print("x")
+            sys.stdout = below
+
+        assert captured.text == "X\n"
+        assert capsys.readouterr().out == "X\n"
+
     def test_a_process_without_a_console_can_print(self) -> None:
         code = (
             "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = None\n"
@@ -172,6 +193,51 @@ class TestFigures:
         assert [each.result.content[0].type for each in outcome.tool_calls] == ["image", "image"]
         assert plt.get_fignums() == []
 
+    def test_figures_of_plain_tools_on_one_thread_never_mix(self) -> None:
+        """As in a notebook: a batch of plain tools takes turns on the main thread."""
+        import concurrent.futures
+
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        from pi_notebook.agent.tool import Host
+        from pi_notebook.agent.workers import outcome_of
+
+        main_thread = concurrent.futures.ThreadPoolExecutor(1)
+
+        class OneThread(Host):
+            async def run_plain(self, function: Any, context: ToolContext) -> Any:
+                return await outcome_of(main_thread.submit(contextvars.copy_context().run, function))
+
+        @tool
+        def draw(n: int) -> None:
+            plt.plot(range(n))
+
+        @tool
+        async def draw_aside(n: int) -> None:
+            plt.figure()
+            await asyncio.sleep(0.01)
+            plt.figure().suptitle(f"{n}")
+
+        calls = [call("draw", n=n) for n in range(1, 9)]
+        agent = Agent(
+            model=scripted(calls, [call("draw_aside", n=0)], "done"), tools=[draw, draw_aside], host=OneThread()
+        )
+        with main_thread:
+            outcome = asyncio.run(agent.prompt("go"))
+
+        for each in outcome.tool_calls:
+            displays = each.result.details.displays
+            if each.name == "draw":
+                drawn = [[len(line.get_xdata()) for line in figure.axes[0].lines] for figure in displays]
+                assert drawn == [[each.arguments["n"]]]
+            else:
+                assert len(displays) == 2
+        assert len(outcome.tool_calls) == 9
+        assert plt.get_fignums() == []
+
     def test_figures_that_were_open_before_stay_open(self) -> None:
         import matplotlib
 
@@ -185,6 +251,28 @@ class TestFigures:
         assert plt.get_figlabels() == ["mine"]
         assert len(captured.displays) == 1
         plt.close("all")
+
+    def test_a_figure_that_the_tool_closed_is_not_shown(self) -> None:
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        hooks = list(matplotlib.rcParams["figure.hooks"])
+        with capture_output(ToolContext()) as captured:
+            plt.close(plt.figure())
+
+        assert captured.displays == []
+        assert matplotlib.rcParams["figure.hooks"] == hooks
+
+    def test_pyplot_imported_inside_the_tool(self) -> None:
+        code = (
+            "from pi_notebook import tool\n@tool\ndef f() -> None:\n"
+            "    import matplotlib\n    matplotlib.use('agg')\n"
+            "    import matplotlib.pyplot as plt\n    plt.plot([1])\n"
+            "for _ in range(2):\n    assert [block.type for block in f.call().content] == ['image']\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 class TestTqdm:
