@@ -105,7 +105,8 @@ def resume(words: list[str], magics: AgentMagics) -> str | Listing:
 def _resume(magics: AgentMagics, path: Path, session: str | None, number: str) -> str:
     conversation = magics.conversation
     log = conversation.log
-    if log is not None:
+    is_own = log is not None and path == log.path
+    if log is not None and is_own and path.exists():
         log.prepare()  # from now on what is read can be referred to
     kept, notices = _read(magics, path, session)
     if not kept:
@@ -114,8 +115,7 @@ def _resume(magics: AgentMagics, path: Path, session: str | None, number: str) -
         raise UsageError(f"%agent resume {number}: there are {len(kept)}; %agent resume list shows them.")
     chosen = kept[int(number or 1) - 1]
     history = chosen.history()
-    is_same_file = log is not None and not log.problem and path == log.path
-    conversation.resume(history, (chosen.id, len(chosen.records)) if is_same_file else None)
+    conversation.resume(history, (chosen.id, len(chosen.records)) if is_own and log and not log.problem else None)
     last = history.path[-1]
     text = f"Resumed the conversation of {_when(last.time)}: {_count(history.path)}, the last {_short(last.prompt)!r}."
     if last.outcome is None:

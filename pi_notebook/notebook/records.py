@@ -71,7 +71,7 @@ class _Bounds:
         self.left = left
 
     def form(self, value: Any, depth: int) -> Any:
-        self.left -= 4
+        self.left -= 8
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):

@@ -125,6 +125,9 @@ class ConversationLog:
             except OSError as error:
                 self._fail(error)
 
+    def __del__(self) -> None:
+        self._close()
+
     def take_notices(self) -> list[str]:
         """What people should be told, each once."""
         with self._lock:
@@ -184,12 +187,12 @@ def _open(path: Path) -> int:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise StoreError(f"{path} is no plain file.")
-        if hasattr(os, "fchmod"):
-            os.fchmod(fd, 0o600)
         with os.fdopen(fd, "rb", closefd=False) as file:
             for line in file:
                 if b'"version"' in line[:200]:
                     check_version(_parsed(line), path)
+        if hasattr(os, "fchmod"):
+            os.fchmod(fd, 0o600)
     except BaseException:
         os.close(fd)
         raise
