@@ -168,9 +168,9 @@ class Workspace:
     def _real(self, spelling: str, given: str, reading: bool) -> Path:
         if os.name == "nt" and (problem := windows_problem(spelling)):
             raise ToolError(f"{shown(given)} cannot be used: {problem}.")
-        if spelling == "~" or spelling.startswith(("~/", "~\\")):
-            spelling = os.path.expanduser(spelling)  # noqa: PTH111 - Path would drop a trailing slash and raise
         try:
+            if spelling == "~" or spelling.startswith(("~/", f"~{os.sep}")):
+                spelling = os.path.expanduser(spelling)  # noqa: PTH111 - Path raises where there is no home
             real = Path(os.path.realpath(self.root / spelling))
         except (OSError, ValueError) as error:
             raise ToolError(f"{shown(given)} cannot be used as a path: {reason(error)}.") from error

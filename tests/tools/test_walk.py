@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pi_notebook.ai.abort import AbortController, Aborted
@@ -196,12 +196,22 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(PATHS, min_size=1, max_size=10), RULES, RULES)
-def test_the_same_files_as_git(
-    tmp_path_factory: pytest.TempPathFactory, paths: list[str], top: list[str], inner: list[str]
-) -> None:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("repo")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return root
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(PATHS, min_size=1, max_size=10), RULES, RULES)
+def test_the_same_files_as_git(repository: Path, paths: list[str], top: list[str], inner: list[str]) -> None:
+    root = repository
+    for old in root.iterdir():
+        if old.is_dir() and old.name != ".git":
+            shutil.rmtree(old)
+        elif old.name != ".git":
+            old.unlink()
     for path in paths:
         try:
             make_files(root, path)
@@ -210,12 +220,8 @@ def test_the_same_files_as_git(
     (root / ".gitignore").write_text("\n".join(top))
     if (root / "a").is_dir():
         (root / "a" / ".gitignore").write_text("\n".join(inner))
-    git = shutil.which("git")
-    assert git, "git is part of every development machine"
-    subprocess.run([git, "init", "-q", str(root)], check=True)
-    command = [git, "-C", str(root), "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"]
+    command = ["git", "-C", str(root), "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"]
     out = subprocess.run(command, check=True, capture_output=True).stdout
     expected = sorted(os.fsdecode(name) for name in out.split(b"\0") if name)
     ours = sorted(found.path for found in Walk(Workspace(root), root) if found.is_file)
-    shutil.rmtree(root)
     assert ours == expected, (top, inner)
