@@ -71,7 +71,7 @@ def start(session: Session) -> str:
 def submit(session: Session, code: str) -> Cell:
     """Queue `code` and return when its bridge is open."""
     cell = session.submit(code)
-    session.wait_until(lambda: "open" in cell.text or cell.reply, what="an open bridge")
+    session.wait_until(lambda: "open" in cell.text or cell.idle, what="an open bridge")
     assert "open" in cell.text, cell.outputs
     return cell
 
