@@ -6,6 +6,7 @@ import asyncio
 import time
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,8 +110,8 @@ class CellRun:
             if not self._ended:
                 thread.stop()
                 thread = None
-            elif work.done() and not work.cancelled() and (error := work.exception()) is not None:
-                self.error = error
+            else:
+                self.error = _error_of(work)
             self._conclude()
             self.face.finish()
         return thread
@@ -247,3 +248,11 @@ class CellRun:
         if question.required or decision.kind == "block":
             self.view.ask(question)
             self.view.answered(question, decision)
+
+
+def _error_of(work: Future[None]) -> BaseException | None:
+    """What ended the work that has said it is over: a bug of ours, since failures of a run are its result."""
+    try:
+        return work.exception(timeout=LEAVE_AFTER)
+    except (CancelledError, TimeoutError):
+        return None

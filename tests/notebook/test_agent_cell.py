@@ -10,7 +10,7 @@ from ..kernels import Session
 
 SETUP = """
 %load_ext pi_notebook
-import time
+import asyncio, time
 from pi_notebook import tool, scripted, call, ToolContext
 ran = []
 
@@ -92,6 +92,11 @@ def main_sleep() -> str:
 def worker_sleep() -> str:
     "Sleep on a worker thread."
     ran.append("worker"); time.sleep(20)
+
+@tool
+async def block_loop() -> str:
+    "Block the agent's own loop, as an async tool should not."
+    await asyncio.sleep(0.3); time.sleep(20)
 """
 
 
@@ -102,6 +107,7 @@ def worker_sleep() -> str:
         ("waiting for a click", "[call('wipe', path='x')], 'ok'"),
         ("main-thread sleep", "[call('main_sleep')], 'ok'"),
         ("worker sleep", "[call('worker_sleep')], 'ok'"),
+        ("async tool that blocks the loop", "[call('block_loop')], 'ok'"),
     ],
 )
 def test_an_interrupt_ends_the_cell_aborts_queued_cells_and_the_next_agent_works(
