@@ -26,8 +26,8 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     """`value` as JSON text; what JSON cannot hold as its `repr`."""
     try:
         return without_lone_surrogates(json.dumps(value, ensure_ascii=False, indent=indent, default=repr))
-    except (TypeError, ValueError, RecursionError):
-        return without_lone_surrogates(repr(value))
+    except Exception:  # the `repr` of somebody's class, too
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 def arguments_line(arguments: Any) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ from ._rows import folded_arguments_html, line_html, output_html
 from ._streaming import StreamingMarkdown
 from ._style import part
 from .markup import escape, visible
-from .transcript import item_html
+from .transcript import item_html, safely
 
 
 class Sheet:
@@ -124,7 +124,7 @@ class RowPart:
         self._version = item.version
         self._state = item.state
         self._drawn_at = now
-        self._line = sheet.html(line_html(item, now))
+        self._line = sheet.html(safely(lambda: line_html(item, now)))
         self._arguments: Any = None
         self._output: Any = None
         self.widget = sheet.box([self._line], "row", "rowbox")
@@ -138,7 +138,7 @@ class RowPart:
         if item.state == self._state and not pace.row_due(self._drawn_at, self._sheet.running):
             return item.version == self._version
         self._state, self._drawn_at = item.state, now
-        self._sheet.set(self._line, line_html(item, now))
+        self._sheet.set(self._line, safely(lambda: line_html(item, now)))
         if item.version != self._version:
             self._version = item.version
             self._draw_rest()
@@ -146,8 +146,8 @@ class RowPart:
 
     def _draw_rest(self) -> None:
         item = self.item
-        arguments = folded_arguments_html(item) if not item.writing else ""
-        output = output_html(item)
+        arguments = "" if item.writing else safely(lambda: folded_arguments_html(item))
+        output = safely(lambda: output_html(item))
         fresh = False
         for name, value in (("_arguments", arguments), ("_output", output)):
             widget = getattr(self, name)

@@ -9,11 +9,11 @@ import ipywidgets
 
 from ..agent.hooks import Decision, Question
 from ..errors import ToolError
-from ._arguments import arguments_html
+from ._arguments import arguments_html, as_json, size_of
 from ._form import Form, FormError
 from ._style import part
 from ._typing import when_typed
-from .markup import visible_html
+from .markup import visible, visible_html
 
 Answer = Callable[[Question, Decision], bool]
 
@@ -131,7 +131,17 @@ def _question_html(question: Question, label: str) -> str:
     named = f" <span{part('inline')}>{visible_html(name)}</span>" if name != label else ""
     head = f"<span{part('amber')}>◆</span> <span{part('label')}>{visible_html(label[:200])}</span>{named} wants to run"
     arguments = arguments_html(question.arguments, whole=True)
-    return f'<div role="alert">{head}{why}</div><div class="pi-askbox" tabindex="0">{arguments}</div>'
+    head = f'<div role="alert">{head}{why}{_size_html(question)}</div>'
+    return f'{head}<div class="pi-askbox" tabindex="0">{arguments}</div>'
+
+
+def _size_html(question: Question) -> str:
+    """What may lie outside of the scroll box: how much there is, and whether something in it does not show."""
+    text = as_json(question.arguments, indent=1)
+    count = len(question.arguments)
+    size = f" · {count} argument{'s' if count != 1 else ''}, {size_of(len(text))}" if len(text) > 1_000 else ""
+    hidden = " · contains hidden characters" if visible(text, keep_newlines=True) != text else ""
+    return f"<span{part('muted')}>{size}</span><span{part('red')}>{hidden}</span>" if size or hidden else ""
 
 
 def _error_html(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from ..errors import ToolError
 from ._arguments import arguments_html, arguments_line, change_html, size_of
 from ._items import Row, State
 from ._style import part
-from .markup import code_html, escape, plain, styled_table, visible, visible_html
+from .markup import clean_table, code_html, escape, plain, styled_table, visible, visible_html
 
 SYMBOLS: dict[State, str] = {
     "queued": "○",
@@ -125,7 +126,7 @@ def output_html(row: Row) -> str:
     if written and not (row.final and row.result is not None and plain(row.result.text).strip() == written.strip()):
         pieces.append(_console_html(row, written))
     if row.partial is not None:
-        pieces.append(_blocks_html(row.partial.content, ""))
+        pieces.append(_blocks_html(row.partial.content, "") + _displayed_html(row.partial.details))
     if row.result is not None and not short_result(row):
         pieces.append(_result_html(row))
     return "".join(pieces)
@@ -135,15 +136,25 @@ def _progress_html(row: Row) -> str:
     progress = row.progress
     if progress is None:
         return ""
-    words = escape(visible(progress.text[:200]))
-    if not progress.total or progress.total <= 0:
-        return f"<div{part('small', 'muted')}>{words} {progress.done:g}</div>"
-    share = min(1.0, max(0.0, progress.done / progress.total))
+    words = escape(visible(str(progress.text)[:200]))
+    done, total = _number(progress.done), _number(progress.total)
+    if done is None or not total or total <= 0:
+        return f"<div{part('small', 'muted')}>{words}{'' if done is None else f' {done:g}'}</div>"
+    share = min(1.0, max(0.0, done / total))
+    aria = f'role="progressbar" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share * 100:.0f}"'
     return (
-        f'<div{part("track")} role="progressbar" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share:.0%}"'
-        f"><div{part('fill', f'w{round(share * 50) * 2}')}></div></div>"
-        f"<div{part('small', 'muted')}>{words} {progress.done:g} of {progress.total:g}</div>"
+        f"<div{part('track')} {aria}><div{part('fill', f'w{round(share * 50) * 2}')}></div></div>"
+        f"<div{part('small', 'muted')}>{words} {done:g} of {total:g}</div>"
     )
+
+
+def _number(value: Any) -> float | None:
+    """What a tool gave as a number, if it is a finite one."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _console_html(row: Row, written: str) -> str:
@@ -209,9 +220,21 @@ def _text_html(text: str, language: str, whole: int = 0) -> str:
     return body
 
 
+def _displayed_html(details: Any) -> str:
+    """What a running tool displayed last."""
+    bundle = details.get("display") if isinstance(details, dict) else None
+    if not isinstance(bundle, dict):
+        return ""
+    for kind in sorted(_IMAGE_TYPES & bundle.keys()):
+        return _image_html(ImageContent(bundle[kind], kind))
+    table = clean_table(bundle.get("text/html"))
+    text = bundle.get("text/plain")
+    return styled_table(table) if table else _text_html(plain(text), "") if isinstance(text, str) else ""
+
+
 def _image_html(image: ImageContent) -> str:
-    size = len(image.data)
-    if image.mime_type not in _IMAGE_TYPES or size > _MAX_IMAGE or not _BASE64.fullmatch(image.data):
+    size = len(image.data) if isinstance(image.data, str) else 0
+    if not size or image.mime_type not in _IMAGE_TYPES or size > _MAX_IMAGE or not _BASE64.fullmatch(image.data):
         kind = escape(image.mime_type[:60])
         return f"<div{part('muted', 'small')}>image ({kind}, {size_of(size * 3 // 4, 'bytes')}), not shown</div>"
     data = "".join(image.data.split())

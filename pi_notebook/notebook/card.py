@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from ._typing import when_typed
 from .markup import escape
 from .transcript import item_html, render_html, said_html
 from .view import RunView
+
+logger = logging.getLogger(__name__)
 
 _GROUP = 16
 """Parts to a box, so that a new one does not resend the list of all."""
@@ -169,7 +172,7 @@ class Card:
         """Redraw what may change; False if something has to wait."""
         still, complete = [], True
         for part_ in self._open:
-            drawn = self._sheet.pace.room() and part_.draw(now)
+            drawn = self._sheet.pace.room() and _draw(part_, now)
             complete = complete and drawn
             if not drawn or not _is_final(part_.item):
                 still.append(part_)
@@ -184,7 +187,7 @@ class Card:
                 self.pending = True
                 break
             made = make_part(self._sheet, items[len(self._parts) + len(fresh)], now)
-            if not made.draw(now):
+            if not _draw(made, now):
                 self.pending = True
             fresh.append(made)
         if fresh:
@@ -244,6 +247,15 @@ class Card:
     def _question_box(self, row: Row) -> QuestionBox:
         assert row.question is not None
         return QuestionBox(row.question, row.label, self._answer)
+
+
+def _draw(part_: Part, now: float) -> bool:
+    """Never raises: what cannot be drawn must not hide the questions after it."""
+    try:
+        return part_.draw(now)
+    except Exception:
+        logger.exception("a part of the card cannot be drawn")
+        return True
 
 
 def _is_final(item: Any) -> bool:

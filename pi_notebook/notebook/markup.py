@@ -106,6 +106,11 @@ def table_of(value: Any) -> str:
         shown = method(value)
     except Exception:
         return ""
+    return clean_table(shown)
+
+
+def clean_table(shown: Any) -> str:
+    """Sanitised HTML of the tables in `shown`; "" if it is no HTML with a table, or more than 500 KB."""
     if not isinstance(shown, str) or "<table" not in shown or len(shown) > 500_000:
         return ""
     import nh3

@@ -6,6 +6,7 @@ stylesheet, no reference to anything outside itself.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from ._arguments import arguments_line, as_json, change_text, size_of
@@ -18,6 +19,8 @@ from .markup import markdown_html, plain, visible, visible_html
 from .view import RunView
 
 __all__ = ["TextPrinter", "render_html", "render_markdown", "render_text", "static_bundle", "visible"]
+
+logger = logging.getLogger(__name__)
 
 _BUNDLED_TEXT = 20_000
 _SHOWN_TEXT = 500_000
@@ -48,7 +51,20 @@ def static_bundle(view: RunView) -> dict[str, str]:
 
 
 def item_html(item: Item, now: float) -> str:
-    """One item in its final form."""
+    """One item in its final form. Never raises."""
+    return safely(lambda: _item_html(item, now))
+
+
+def safely(draw: Callable[[], str]) -> str:
+    """What `draw` returns, or a word about what it raised: a run is worth more than one of its parts."""
+    try:
+        return draw()
+    except Exception as error:
+        logger.exception("a part of a run cannot be shown")
+        return note_html(f"This part cannot be shown: {type(error).__name__}.", "error")
+
+
+def _item_html(item: Item, now: float) -> str:
     match item.kind:
         case "text":
             return f"<div{part('text')}>{markdown_html(_cut(item.source))}</div>"

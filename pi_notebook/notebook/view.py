@@ -319,7 +319,7 @@ class RunView:
         if isinstance(details, Progress):
             row.progress = details
         elif isinstance(details, ConsoleText):
-            row.console.write(details.text)
+            row.console.write(str(details.text))
         else:
             row.partial = event.partial_result
         row.version += 1

@@ -199,6 +199,8 @@ class Notebook:
         self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell.currentWidget?.content?.model")
         self.page.wait_for_function("() => window.jupyterapp.shell.currentWidget.context.isReady")
         self.page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+        if self.front_end == "lab":
+            self.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
 
     def wait_idle(self) -> None:
         """Wait until the kernel has nothing to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,8 @@ from pi_notebook.agent.hooks import Decision, Question
 from pi_notebook.agent.tool import ConsoleText, Progress, ToolResult
 from pi_notebook.notebook.card import Card
 from pi_notebook.notebook.display import CardDisplay
-from tests.browser.states import LONG_ARGUMENTS, STATES, Play
+from pi_notebook.notebook.transcript import render_html
+from tests.browser.states import LONG_ARGUMENTS, STATES, Play, picture
 
 Answers = list[tuple[Question, Decision]]
 
@@ -322,6 +324,59 @@ def test_what_does_not_fit_now_is_drawn_later() -> None:
         assert refreshes < 1000
     assert refreshes > 3
     assert "n=299" in shown(card)
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    def _repr_html_(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "progress", [Progress("x", None), Progress(1, float("nan")), Progress(2, -1), Progress(3, 2), Progress(1, 0, 7)]
+)  # type: ignore[arg-type]
+def test_odd_progress_is_drawn_all_the_same(progress: Progress) -> None:
+    play = Play()
+    call = play.call("c1", "fetch", {})
+    play.start(call)
+    play.update(call, progress)
+    card, _, _ = make_card(play)
+    assert "running" in shown(card)
+    assert "cannot be shown" not in shown(card)
+
+
+def test_a_part_that_cannot_be_shown_does_not_hide_the_others() -> None:
+    play = Play()
+    odd = play.call("c1", "fetch", {"odd": Broken()})
+    worse = play.call("c2", "fetch", {})
+    asked = play.call("c3", "drop_rows", {})
+    play.end_reply("tool_use")
+    for call in (odd, worse):
+        play.start(call)
+    play.finish(odd, ToolResult("x", value=Broken()))
+    play.finish(worse, ToolResult([object()]))  # type: ignore[list-item]
+    play.ask(asked)
+    card, _, _ = make_card(play)
+    assert "<Broken that cannot be shown>" in html.unescape(shown(card))
+    assert "This part cannot be shown: AttributeError." in shown(card)
+    assert named(card, "Approve")
+    play.view.finish()
+    card.refresh()
+    assert "This part cannot be shown: AttributeError." in render_html(play.view)
+
+
+def test_what_a_running_tool_displays_is_shown_in_its_row() -> None:
+    now = 0.0
+    play = Play(clock=lambda: now)
+    call = play.call("c1", "plot", {})
+    play.start(call)
+    card, _, _ = make_card(play)
+    play.update(call, {"display": {"image/png": picture().data, "text/plain": "<Figure>"}})
+    now += 1
+    card.refresh()
+    assert "data:image/png;base64,iVBOR" in shown(card)
 
 
 # Rates, with envelopes counted, on a clock of our own
