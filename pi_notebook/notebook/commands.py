@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from ._conversation_commands import export, history, kept_in, reset, resume, show, undo
-from .listing import Listing
+from .listing import Listing, Words
 
 if TYPE_CHECKING:
     from .magics import AgentMagics
@@ -19,7 +19,8 @@ COMMANDS: dict[str, Command] = {}
 
 def run_command(name: str, words: list[str], magics: AgentMagics) -> Any:
     """Run the command; raises UsageError for words it does not take."""
-    return COMMANDS[name](words, magics)
+    answer = COMMANDS[name](words, magics)
+    return Words(answer) if isinstance(answer, str) else answer
 
 
 def _command(function: Command) -> Command:

@@ -159,7 +159,7 @@ class AgentMagics(Magics):
         else:
             prompt = render_prompt(text, namespace, to_content)
             system = render_prompt(system, namespace, to_content).text
-        turn = CellTurn(self._cell_key(), text, execution_count=self.shell.execution_count, line=arguments.line)
+        turn = CellTurn(self._cell_key(), text, execution_count=self._cell_count(), line=arguments.line)
         warnings = _stale_warnings(conversation.begin(turn)) + conversation.take_notices()
         timeout = arguments.approve_timeout if arguments.approve_timeout is not None else self.approve_timeout
         turns = arguments.max_turns if arguments.max_turns is not None else self.max_turns
@@ -209,6 +209,12 @@ class AgentMagics(Magics):
         last, number = self._ordinal
         self._ordinal = (execution, number + 1 if last == execution else 0)
         return (cell_id, self._ordinal[1])
+
+    def _cell_count(self) -> int | None:
+        """The n of the In[n] that runs. From IPython 9.18 on, the shell's own count is already the next cell's."""
+        running = getattr(self.shell.displayhook, "exec_result", None)
+        count: int | None = getattr(running, "execution_count", None) or self.shell.execution_count
+        return count
 
     def _run(self, request: RunRequest, conversation: Conversation, out: str | None) -> CellResult:
         run = CellRun(self.shell, conversation, request)
