@@ -146,7 +146,8 @@ class CardFace:
 
     def finish(self) -> None:
         if not self._drawn:  # a console takes no updates of what it has shown: it needs the transcript as new output
-            seen = self._bridge.wait(lambda: self._card.view_count > 0, DRAWN_WITHIN)
+            left = DRAWN_WITHIN - (time.monotonic() - self._started)
+            seen = self._bridge.wait(lambda: self._card.view_count > 0, max(0.0, left))
             if not seen:
                 self._bridge.publish(static_bundle(self._view))
         self._display.finish(page_reloaded=self._bridge.page_reloaded)

@@ -30,7 +30,7 @@ from .prompt import RenderedPrompt
 from .view import Outcome, RunView
 
 REFRESHES_PER_SECOND = 15
-LEAVE_AFTER = 0.9
+LEAVE_AFTER = 0.75
 """Seconds after Stop or an interrupt until the cell is given back, whatever still runs."""
 
 
