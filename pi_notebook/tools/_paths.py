@@ -152,10 +152,14 @@ class Workspace:
             ToolError: The path leads out of the root, or can be no path.
         """
         plain = path.removeprefix("@") if path.startswith("@") and not os.path.lexists(self.root / path) else path
-        if "\0" in plain:
-            raise ToolError(f"A path cannot hold a NUL character: {shown(path)}.")
         if plain.startswith('"') and not os.path.lexists(self.root / plain):
             plain = unquoted(plain)
+        try:
+            if "\0" in plain:
+                raise ValueError
+            os.fsencode(plain)
+        except ValueError:
+            raise ToolError(f"{shown(path)} holds a character that no file name can have.") from None
         first = None
         for spelling in spellings(plain):
             real = self._real(spelling, path, reading)

@@ -163,9 +163,11 @@ def test_a_root_that_is_a_link_is_resolved(root: Path) -> None:
     assert workspace.find(str(root.parent / "link" / "x")) == root / "x"
 
 
-def test_a_nul_character_is_refused(root: Path) -> None:
-    with pytest.raises(ToolError, match="NUL"):
-        Workspace(root).find("a\0b")
+@pytest.mark.parametrize("path", ["a\0b", '"a\\x00b"', "a\ud800", "~\\\ud800"])
+def test_characters_that_no_name_can_have_are_refused(root: Path, path: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        Workspace(root).find(path)
+    assert str(caught.value) == f"{shown(path)} holds a character that no file name can have."
 
 
 def test_a_root_must_be_a_folder(root: Path) -> None:
