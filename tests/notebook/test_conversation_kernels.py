@@ -29,13 +29,14 @@ def hang(seconds: int) -> str:
     print("hanging", flush=True)
     time.sleep(seconds)
 
+def word(message):
+    "`role` or `role:call id:call id`"
+    ids = [call.id for call in getattr(message, "tool_calls", ())] or [getattr(message, "tool_call_id", "")]
+    return ":".join([message.role, *filter(None, ids)])
+
 def roles(context):
-    "The request, as `role` or `role:call id`, one word each."
-    words = []
-    for m in context.messages:
-        ids = [c.id for c in m.tool_calls] if m.role == "assistant" else [m.tool_call_id] if m.role == "tool_result" else []
-        words.append(":".join([m.role, *ids]))
-    return " ".join(words)
+    "The request, a word for each message."
+    return " ".join(map(word, context.messages))
 """
 
 
@@ -85,7 +86,7 @@ def number(cell: Cell) -> str:
 def said(session: Session, line: str) -> str:
     """What `%agent LINE` shows."""
     cell = session.run(f"%agent {line}")
-    return "".join(cell.data() + [cell.stream("stderr")])
+    return "".join([*cell.data(), cell.stream("stderr")])
 
 
 @pytest.mark.kernel
