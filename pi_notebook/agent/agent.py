@@ -16,6 +16,7 @@ from ..ai.messages import (
     ImageContent,
     Message,
     TextContent,
+    ToolCall,
     ToolResultMessage,
     UserMessage,
 )
@@ -38,7 +39,7 @@ from .hooks import (
 )
 from .loop import LoopConfig, check_can_continue, run_loop, run_loop_continue
 from .result import RunResult, ToolCallRecord
-from .tool import ExecutionMode, Host, Tool
+from .tool import ExecutionMode, Host, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
@@ -321,6 +322,23 @@ class Agent:
             if not task.done():
                 self.abort("the reader of the events left")
                 await asyncio.wait([task])
+
+    async def run_tool_call(self, call: ToolCall) -> ToolResult:
+        """Take one call through all phases with this agent's tools, hooks and host, without a model.
+
+        It is not asked about: whoever calls this has decided. Never raises for what the tool does.
+        """
+        from .single_call import run_tool_call
+
+        return await run_tool_call(
+            call,
+            self.state.tools,
+            before=self.before_tool_call,
+            after=self.after_tool_call,
+            host=self.host,
+            add_tool=self._add_tool,
+            ask=False,
+        )
 
     def abort(self, reason: str = "stopped") -> None:
         """End the run that is going on, if any, within a second, whatever its tools do."""

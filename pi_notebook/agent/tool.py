@@ -227,6 +227,9 @@ class Host:
     def begun(self, context: ToolContext) -> None:
         """A call's own code begins now; for a plain function `run_plain` knows when that is."""
 
+    def breathe(self) -> None:
+        """Called at each update, on the tool's own thread: a chance to let in what waits for that thread."""
+
     def variables(self) -> Mapping[str, Any]:
         """The live variables that a tool's parameter may name; here those of the script."""
         return vars(sys.modules["__main__"])
@@ -304,6 +307,7 @@ class ToolContext:
     def _emit(self, partial: ToolResult) -> None:
         if self._on_update is not None:
             self._on_update(partial)
+        self.host.breathe()
 
     def update(self, value: Any) -> None:
         """Show `value` (anything a tool may return) as the result so far."""

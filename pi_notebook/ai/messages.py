@@ -101,17 +101,13 @@ UserContent: TypeAlias = TextContent | ImageContent
 AssistantContent: TypeAlias = TextContent | ThinkingContent | ToolCall
 
 
-def _cache() -> Any:
-    return field(default_factory=dict, init=False, repr=False, compare=False)
-
-
 @dataclass(frozen=True, slots=True)
 class UserMessage:
     """What a person (or the program) says. `content` is text or blocks; a sequence is stored as a tuple."""
 
     content: str | Sequence[UserContent]
     timestamp: int = field(default_factory=now_ms, compare=False)
-    _encoded: dict[Any, Any] = _cache()
+    _encoded: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     role: ClassVar[Literal["user"]] = "user"
 
     def __post_init__(self) -> None:
@@ -134,7 +130,7 @@ class AssistantMessage:
     response_id: str | None = None
     response_model: str | None = None
     timestamp: int = field(default_factory=now_ms, compare=False)
-    _encoded: dict[Any, Any] = _cache()
+    _encoded: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     role: ClassVar[Literal["assistant"]] = "assistant"
 
     def __post_init__(self) -> None:
@@ -163,7 +159,7 @@ class ToolResultMessage:
     is_error: bool = False
     duration_ms: int | None = None
     timestamp: int = field(default_factory=now_ms, compare=False)
-    _encoded: dict[Any, Any] = _cache()
+    _encoded: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     role: ClassVar[Literal["tool_result"]] = "tool_result"
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ..agent.output import Captured
 
 T = TypeVar("T")
+BREATH = 0.05
+"""Seconds at least between two looks for clicks from within a plain function."""
 
 
 class NotebookHost(Host):
@@ -30,13 +33,22 @@ class NotebookHost(Host):
         self._shell = shell
         self._bridge = bridge
         self._begun = begun
+        self._breathed = 0.0
 
     async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
         def call() -> T:
+            context.signal.raise_if_aborted()  # Stop was clicked while this call waited for its turn
             self.begun(context)
             return function()
 
         return await outcome_of(self._bridge.call(call))
+
+    def breathe(self) -> None:
+        """Let clicks in while a plain function occupies the cell's thread, so that Stop works in it."""
+        now = time.monotonic()
+        if now - self._breathed >= BREATH:
+            self._breathed = now
+            self._bridge.pump_once()
 
     def begun(self, context: ToolContext) -> None:
         self._begun(context.tool_call_id)

@@ -238,6 +238,17 @@ def test_run_tool_call_takes_one_call_through_all_phases_without_a_model() -> No
     assert seen == ["before", "after"]
 
 
+def test_an_agent_runs_one_call_with_its_own_tools_and_hooks() -> None:
+    seen: list[str] = []
+    agent = Agent(
+        model=scripted(),
+        tools=[make("a", lambda p: f"got {p['x']}", approval=True)],
+        before_tool_call=lambda context, signal: seen.append(context.tool_call.id),
+    )
+    result = asyncio.run(agent.run_tool_call(ToolCall("c9", "a", {"x": 1})))
+    assert (result.text, seen, agent.state.messages) == ("got 1", ["c9"], [])
+
+
 def test_call_works_inside_a_running_loop() -> None:
     async def inside() -> str:
         return make("a", lambda params: f"got {params['x']}").call(x=2).text

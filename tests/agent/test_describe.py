@@ -83,6 +83,18 @@ def test_what_an_api_or_a_provider_is_sent(api: str) -> None:
     assert "Weather of a city." in str(sent)
 
 
+def test_a_tool_that_waits_for_a_later_cell_says_so() -> None:
+    cell: dict[str, object] = {"tool": tool, "__name__": "late_cell"}
+    exec("@tool\ndef f(a: 'Later'): ...", cell)
+    description = cell["f"].describe()  # type: ignore[attr-defined]
+
+    assert "  not yet usable: Tool 'f': the annotation of parameter 'a' names 'Later', which is not" in repr(
+        description
+    )
+    assert "No parameters." in description._repr_html_()
+    assert "not yet usable" in description._repr_markdown_()
+
+
 def test_an_unknown_api_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="nobody"):
         weather.describe("nobody")

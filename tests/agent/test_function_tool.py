@@ -458,6 +458,10 @@ class TestLateNames:
         exec("@tool\ndef f(a: 'Later', b: 'list[Later]') -> 'Never': return a.n + len(b)", cell)
         with pytest.raises(ToolDefinitionError, match="parameter 'a' names 'Later', which is not defined"):
             cell["f"].schema
+        assert cell["f"].call(a=1).text == (
+            "ToolDefinitionError: Tool 'f': the annotation of parameter 'a' names 'Later', which is not defined (yet): "
+            "define or import it."
+        )
 
         exec("class Later(BaseModel):\n    n: int", cell)
 

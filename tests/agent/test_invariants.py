@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.hooks import BeforeToolCallResult
 from pi_notebook.agent.tool import Tool, ToolResult
 from pi_notebook.ai.apis.scripted import scripted
-from pi_notebook.ai.messages import ToolCall
+from pi_notebook.ai.messages import ToolCall, UserMessage
+from pi_notebook.ai.model import Context, Model, StreamOptions, adapter
 
 ANY = {"type": "object", "properties": {}}
 BEHAVIOURS = ["return", "raise", "update", "terminate", "heed", "sleep", "none", "error result", "cancel myself"]
@@ -85,6 +87,7 @@ def test_every_call_has_one_result_in_order_and_nothing_starts_after_an_abort(
 
     assert started_after_abort == []
     check_transcript(result.messages)
+    check_requests(result.messages)
     check_events([event.type for event in events])
     assert len(result.tool_calls) == sum(m.role == "tool_result" for m in result.messages)
     assert agent.state.pending_tool_calls == frozenset()
@@ -104,6 +107,69 @@ def check_transcript(messages: Any) -> None:
             assert messages[at].role == "tool_result"
             assert (messages[at].tool_call_id, messages[at].tool_name) == (call.id, call.name)
             at += 1
+
+
+def check_requests(messages: Any) -> None:
+    """What each provider is sent holds one result per call, each after its call and before anything else is said."""
+    context = Context("", [*messages, UserMessage("go on")])
+    for api, pairs in PAIRS.items():
+        body = adapter(api).request_body(Model("m", api, "p", "http://127.0.0.1:9"), context, StreamOptions())
+        open_calls: list[str] = []
+        for kind, call_id in pairs(body):
+            if kind == "call":
+                open_calls.append(call_id)
+            elif kind == "result":
+                open_calls.remove(call_id)
+            else:
+                assert open_calls == []
+        assert open_calls == []
+
+
+def completions_pairs(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            yield "result", message["tool_call_id"]
+            continue
+        yield "said", ""
+        for call in message.get("tool_calls", ()):
+            yield "call", call["id"]
+
+
+def responses_pairs(body: Any) -> Iterator[tuple[str, str]]:
+    for item in body["input"]:
+        kind = {"function_call": "call", "function_call_output": "result"}.get(item.get("type"), "said")
+        yield kind, item.get("call_id", "")
+
+
+def anthropic_pairs(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        blocks = message["content"] if isinstance(message["content"], list) else [{"type": "text"}]
+        for block in blocks:
+            if block["type"] == "tool_use":
+                yield "call", block["id"]
+            elif block["type"] == "tool_result":
+                yield "result", block["tool_use_id"]
+            else:
+                yield "said", ""
+
+
+def google_pairs(body: Any) -> Iterator[tuple[str, str]]:
+    for content in body["contents"]:
+        for part in content["parts"]:
+            if "functionCall" in part:
+                yield "call", part["functionCall"]["name"]
+            elif "functionResponse" in part:
+                yield "result", part["functionResponse"]["name"]
+            else:
+                yield "said", ""
+
+
+PAIRS = {
+    "openai-completions": completions_pairs,
+    "openai-responses": responses_pairs,
+    "anthropic-messages": anthropic_pairs,
+    "google-generative-ai": google_pairs,
+}
 
 
 def check_events(types: list[str]) -> None:

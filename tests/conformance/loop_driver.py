@@ -289,9 +289,9 @@ class Driver:
         number = self.count(hook)
         for entry in self.config[hook]:
             match = entry.get("match", {})
-            if match.get("tool", call.name) == call.name and match.get("id", call.id) == call.id:
-                if match.get("nth", number) == number:
-                    return entry["action"]
+            seen = {"tool": call.name, "id": call.id, "nth": number}
+            if all(seen[key] == value for key, value in match.items()):
+                return entry["action"]
         return {}
 
     async def act(self, action: dict[str, Any], args: dict, signal: AbortSignal) -> None:

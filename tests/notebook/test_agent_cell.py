@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 
 import pytest
 
@@ -27,9 +28,13 @@ def add(a: int, b: int) -> int:
 """
 
 
+CELLS = count()
+
+
 def start(session: Session, model: str, options: str = "", prompt: str = "go", **more: object):
-    """Submit an agent cell whose model plays `model`, and draw its card as a page does."""
+    """Submit an agent cell whose model plays `model`, as a page that can draw its card does."""
     session.run(f"m = scripted({model})")
+    more.setdefault("cell_id", f"cell-{next(CELLS)}")
     return session.submit(f"%%agent -m m {options}\n{prompt}", **more)
 
 
@@ -80,6 +85,25 @@ def test_stop_ends_the_run_gives_the_value_and_later_cells_go_on(kernel: Session
     assert later.wait().status == "ok"
     assert kernel.value("out.stop_reason") == "aborted"
     assert kernel.value("'word' in out.text and ran == ['later']") is True
+
+
+def test_stop_is_heard_inside_a_main_thread_tool_that_reports_progress(kernel: Session) -> None:
+    kernel.run(
+        SETUP
+        + """
+@tool
+def count(ctx: ToolContext) -> str:
+    "Count slowly."
+    for n in ctx.track(range(1000), "counting"):
+        ran.append(n); time.sleep(0.02)
+"""
+    )
+    cell = start(kernel, "[call('count'), call('add', a=1, b=1)], 'ok'", "-o out")
+    kernel.wait_until(lambda: "counting" in str(kernel.widgets), what="the progress")
+    kernel.click("Stop")
+    assert cell.wait().status == "ok"
+    assert 0 < kernel.value("len(ran)") < 1000
+    assert kernel.value("[c.is_error for c in out.tool_calls]") == [True, True]
 
 
 SLEEPERS = """
