@@ -79,15 +79,15 @@ def user_frames(error: BaseException) -> list[Frame]:
     ]
     ours = [number for number, frame in enumerate(frames) if frame.filename.startswith(_PACKAGE)]
     inner = frames[ours[-1] + 1 :] if ours else frames
-    inner = inner or [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-    users = [frame for frame in inner if not _is_library(frame.filename)]
+    users = [frame for frame in inner or frames if not _is_library(frame.filename)]
     if not users and error.__cause__ is not None:
         return user_frames(error.__cause__)
     return users or inner
 
 
 def _is_library(filename: str) -> bool:
-    if any(part in filename for part in _LIBRARY_PARTS) or filename.startswith("<frozen "):
+    """Whether it is code of this package, of an installed one, or of Python."""
+    if filename.startswith((_PACKAGE, "<frozen ")) or any(part in filename for part in _LIBRARY_PARTS):
         return True
     return filename.startswith(_LIBRARIES)
 

@@ -7,6 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ToolDefinitionError
 from ._tables import markdown_table
 
 if TYPE_CHECKING:
@@ -37,13 +38,24 @@ class ToolDescription:
 
     @property
     def schema(self) -> dict[str, Any]:
-        return self.tool.schema
+        """Empty while an annotation waits for a later cell; `problem` then says for what."""
+        return {} if self.problem else self.tool.schema
+
+    @property
+    def problem(self) -> str:
+        """Why the tool cannot be used yet; empty if it can."""
+        try:
+            self.tool.schema  # noqa: B018
+        except ToolDefinitionError as error:
+            return str(error)
+        return ""
 
     def facts(self) -> list[tuple[str, str]]:
         """How the tool runs, as (what, value): mode, approval, where defined, and so on."""
         tool = self.tool
         approval = {True: "asks before each run", False: "not needed"}.get(tool.approval is True or tool.approval)  # type: ignore[arg-type]
-        facts = [("approval", approval or f"asked for by {_name(tool.approval)}")]
+        facts = [("not yet usable", self.problem)] if self.problem else []
+        facts.append(("approval", approval or f"asked for by {_name(tool.approval)}"))
         facts.append(("mode", tool.execution_mode or "as the agent says"))
         facts.append(("runs on", _PLACES[tool.runs_on]))
         if tool.constrained_sampling:
