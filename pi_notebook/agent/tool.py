@@ -104,7 +104,7 @@ class Tool:
         label: Display name; `name` if empty.
         prepare_arguments: Shim on the raw arguments before validation, for models with habits of their own.
         execution_mode: `sequential` makes every batch with this tool sequential; None leaves it to the agent.
-        constrained_sampling: Ask the provider to hold the model to the schema: `prefer` where it can, `require` or fail.
+        constrained_sampling: Ask the provider to hold the model to the schema: `prefer`, or `require` and fail else.
         approval: True asks a person before each run; a function of the arguments (a dict) returns whether to ask, or
             the reason for asking; one that raises asks.
         timeout: Seconds for the execute phase; the call then fails like on abort.

@@ -110,6 +110,8 @@ class Session:
         """Replies to the kernel's coming input requests, in order; one without an answer waits for one."""
         self.prompts: list[str] = []
         """Texts of the input requests so far."""
+        self.comm_messages = 0
+        """How many widget messages the kernel has sent."""
         self.statuses: list[tuple[str, str]] = []
         """(message type of the parent, state) of each status, in order."""
         self.states: list[tuple[str, str]] = []
@@ -297,6 +299,7 @@ class Session:
             cell._add(kind, content)
 
     def _take_comm(self, kind: str, content: dict[str, Any]) -> None:
+        self.comm_messages += 1
         comm_id, data = content["comm_id"], content.get("data") or {}
         if kind == "comm_open" and content.get("target_name") == "jupyter.widget":
             self.widgets[comm_id] = dict(data.get("state", {}))
