@@ -64,13 +64,13 @@ def _strict(dialect: _Dialect, tool: str, original: Schema) -> Schema:
     return original if closed == original else closed
 
 
-def _closed(dialect: _Dialect, tool: str, schema: Any, path: str) -> Schema:
+def _closed(dialect: _Dialect, tool: str, given: Any, path: str) -> Schema:
     def fail(reason: str) -> NoReturn:
         refuse(tool, dialect.provider, path, reason)
 
-    if not isinstance(schema, dict) or not schema.keys() & _KINDS:
+    if not isinstance(given, dict) or not given.keys() & _KINDS:
         fail("a value of any kind has no strict form")
-    schema = _plain(schema)
+    schema = _plain(given)
     for keyword, name in (("allOf", "allOf"), ("prefixItems", "prefixItems (a tuple)")):
         if keyword in schema:
             fail(f"{name} has no strict form")

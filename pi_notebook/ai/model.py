@@ -155,9 +155,7 @@ def adapter(api: str) -> Any:
     return importlib.import_module(f".apis.{_ADAPTERS[api]}", __package__)
 
 
-def stream(
-    model: Model, context: Context, options: StreamOptions | None = None
-) -> AsyncIterator[StreamEvent]:
+def stream(model: Model, context: Context, options: StreamOptions | None = None) -> AsyncIterator[StreamEvent]:
     """Ask `model` once and stream its reply.
 
     Returns an async iterator of events that ends with `Done` or `Error`. It does not raise for anything a server or

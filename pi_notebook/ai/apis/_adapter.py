@@ -32,8 +32,6 @@ def find_key(model: Model, options: StreamOptions) -> tuple[str | None, str]:
     Raises:
         ModelError: The provider needs a key and none is set; names the variable to set.
     """
-    if options.api_key:
-        return options.api_key, "the api_key given"
     if options.api_key:  # the table of providers is not needed then
         return options.api_key, "the api_key given"
     from ..providers import find_key as of_provider
