@@ -20,9 +20,10 @@ def notebook_tools(shell: Any) -> list[Tool]:
 
 def builtin_tools(shell: Any, root: str | None) -> list[Tool]:
     """The built-in set, working in `root` (default: the folder of the notebook) and on the shell's namespace."""
-    from ..tools import builtin
+    from ..tools import NamespaceRunner, builtin
 
-    return builtin(root=root, namespace=shell.user_ns)
+    runner = NamespaceRunner(shell.user_ns, shell.transform_cell)
+    return builtin(root=root, namespace=shell.user_ns, runner=runner)
 
 
 def choose_tools(wanted: str, shell: Any, root: str | None) -> list[Tool]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..agent.tool import Tool
-    from ._python import Outcome, Runner
+    from ._python import NamespaceRunner, Outcome, Runner
 
     bash: Tool
     edit: Tool
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = ("read", "bash", "edit", "write", "grep", "find", "ls", "python", "variables")
 
-__all__ = ["NAMES", "Outcome", "Runner", "builtin", *NAMES]
+__all__ = ["NAMES", "NamespaceRunner", "Outcome", "Runner", "builtin", *NAMES]
 
 _by_name: dict[str, Tool] = {}
 
@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:
         if not _by_name:
             _by_name.update({tool.name: tool for tool in builtin()})
         return _by_name[name]
-    if name in ("Outcome", "Runner"):
+    if name in ("NamespaceRunner", "Outcome", "Runner"):
         from . import _python
 
         return getattr(_python, name)

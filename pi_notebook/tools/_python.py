@@ -9,7 +9,7 @@ import itertools
 import linecache
 import time
 import traceback
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -203,10 +203,16 @@ def traceback_text(error: BaseException) -> str:
 
 
 class NamespaceRunner:
-    """Runs code in a dict: the last expression's value is kept, `await` is allowed at the top level."""
+    """Runs code in a dict: the last expression's value is kept, `await` is allowed at the top level.
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
+    Args:
+        namespace: Where the code's variables live.
+        transform: Makes plain Python of a notebook's own notation (`%magic`, `!command`) first.
+    """
+
+    def __init__(self, namespace: dict[str, Any], transform: Callable[[str], str] | None = None) -> None:
         self.namespace = namespace
+        self.transform = transform
 
     async def __call__(self, code: str, context: ToolContext) -> Outcome:
         return await context.host.run_plain(lambda: self._run(code, context), context)
@@ -226,6 +232,8 @@ class NamespaceRunner:
         return outcome
 
     def _execute(self, code: str, name: str) -> Any:
+        if self.transform is not None:
+            code = self.transform(code)
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
         tree = ast.parse(code, name)
         last = tree.body[-1] if tree.body else None

@@ -329,3 +329,15 @@ def test_running_a_cell_again_replaces_its_turn_and_says_what_is_stale(newest_ke
     again = newest_kernel.run("%%agent -m m -o out\nfirst, changed", cell_id="a")
     assert newest_kernel.value("out.text") == "first, changed"
     assert "Stale now: cells" in again.data("text/plain")[0]
+
+
+def test_built_in_tools_work_on_the_notebooks_own_namespace(newest_kernel: Session) -> None:
+    newest_kernel.run(SETUP + "x = 20\n")
+    model = """[call('python', code='y = x + 1\\n%timeit -n1 -r1 pass\\nz = !echo from the shell\\nz[0]')],
+        [call('variables')], 'done'"""
+    cell = start(newest_kernel, model, "--tools python,variables --approve all -o out").wait()
+    assert cell.status == "ok", cell.outputs
+    ran, listed = newest_kernel.value("[c.result.text for c in out.tool_calls]")
+    assert "from the shell" in ran and "1 loop" in ran and "New variables: y, z" in ran
+    assert newest_kernel.value("y") == 21
+    assert "x" in listed and "user_ns" not in listed
