@@ -73,7 +73,7 @@ def arguments_html(arguments: Any, *, whole: bool = False) -> str:
     left = _WHOLE if whole else _FOLDED
     if not isinstance(arguments, dict):
         return f"<div{part('pre')}>{_cut_html(_value_text(arguments), left)}</div>"
-    pieces = []
+    pieces: list[str] = []
     for key, value in arguments.items():
         text = _value_text(value)
         pieces.append(
