@@ -35,7 +35,8 @@ def arguments_line(arguments: Any) -> tuple[str, bool]:
     if not isinstance(arguments, dict):
         text = arguments if isinstance(arguments, str) else as_json(arguments)
         return _clip(text, _INLINE_TOTAL)
-    pieces, whole, left = [], True, _INLINE_TOTAL
+    pieces: list[str] = []
+    whole, left = True, _INLINE_TOTAL
     for key, value in arguments.items():
         name, name_whole = _clip(str(key), _INLINE_VALUE)
         text, value_whole = _clip_value(
