@@ -230,3 +230,48 @@ def test_run_all_stops_at_an_error_of_the_run_after_its_card(notebook: Notebook,
     page.wait_idle()
     assert "after" not in page.text(4)
     assert "Traceback" not in page.text(3)
+
+
+def test_a_burst_ends_on_the_last_state(lab: Notebook, server: Server) -> None:
+    tool = """@tool
+def burst(ctx: ToolContext) -> str:
+    "Report very often."
+    for n in range(10_000):
+        ctx.progress(n + 1, 10_000, "step")
+    return "burst over"
+"""
+    model = "m = scripted([call('burst')], ' '.join(f'w{n}' for n in range(20_000)))"
+    page = opened(lab, server, "burst.ipynb", tool + model, AGENT, "print('after')")
+    page.run(2, wait=True)
+    page.run(3, 4)
+    page.wait_text(4, "after")
+    page.wait_text(3, "burst over")
+    assert page.text(3).rstrip().endswith("w19999")
+    assert page.button("Stop", 3).count() == 0
+
+
+def test_a_cell_run_again_in_the_middle_replaces_its_turn_and_names_the_stale_cells(
+    notebook: Notebook, server: Server
+) -> None:
+    model = "m = scripted(*[lambda c: ' / '.join(x.content[0].text for x in c.messages if x.role == 'user')] * 4)"
+    cells = [model, "%%agent -m m\none", "%%agent -m m\ntwo", "%%agent -m m\nthree", "%agent undo", "%agent history"]
+    page = opened(notebook, server, f"again-{notebook.front_end}.ipynb", *cells)
+    page.run(2, wait=True)
+    page.run(3, 4, 5)
+    page.wait_text(5, "one / two / three")
+    page.run(4)
+    page.wait_text(4, "Stale now")
+    assert "one / two" in page.text(4) and "three" not in page.text(4)
+    page.run(6, 7)
+    page.wait_text(7, "three")
+
+
+def test_right_to_left_and_emoji_prompts_come_through(notebook: Notebook, server: Server) -> None:
+    prompt = "ما هو متوسط السعر؟ 👩🏽‍🔬🧪"
+    model = "m = scripted(lambda c: 'You said: ' + c.messages[-1].content[0].text)"
+    page = opened(notebook, server, f"emoji-{notebook.front_end}.ipynb", model, f"%%agent -m m -o out\n{prompt}")
+    page.run(2, wait=True)
+    page.run(3)
+    page.wait_text(3, prompt)
+    page.wait_idle()
+    page.screenshot(f"right-to-left-{notebook.front_end}", 3)

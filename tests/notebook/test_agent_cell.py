@@ -228,6 +228,25 @@ def plot(title: str) -> None:
     assert newest_kernel.value("plt.get_fignums()") == []
 
 
+def test_what_a_tool_prints_stays_in_its_own_cell_while_another_is_queued(kernel: Session) -> None:
+    kernel.run(
+        SETUP
+        + """
+def talk() -> str:
+    "Print twice."
+    print("a"); time.sleep(0.5); print("b")
+
+talk_here, talk_beside = tool(talk), tool(name="beside", thread="worker")(talk)
+"""
+    )
+    cell = start(kernel, "[call('talk'), call('beside')], 'done'", "-o out")
+    queued = kernel.submit("print('queued')")
+    assert cell.wait().status == "ok" and queued.wait().status == "ok"
+    assert queued.text == "queued\n" and [o["output_type"] for o in queued.outputs] == ["stream"]
+    assert [o["output_type"] for o in cell.outputs] == ["display_data"]
+    assert kernel.value("[c.result.text for c in out.tool_calls]") == ["a\nb", "a\nb"]
+
+
 def test_a_main_thread_tool_can_read_input(kernel: Session) -> None:
     kernel.run(SETUP + "@tool\ndef ask() -> str:\n    'Ask.'\n    return input('name? ')\n")
     kernel.answers.append("Ada")
