@@ -244,7 +244,7 @@ talk_here, talk_beside = tool(talk), tool(name="beside", thread="worker")(talk)
     assert cell.wait().status == "ok" and queued.wait().status == "ok"
     assert queued.text == "queued\n" and [o["output_type"] for o in queued.outputs] == ["stream"]
     assert [o["output_type"] for o in cell.outputs] == ["display_data"]
-    assert kernel.value("[c.result.text for c in out.tool_calls]") == ["a\nb", "a\nb"]
+    assert kernel.value("[c.result.text for c in out.tool_calls]") == ["a\nb\n", "a\nb\n"]
 
 
 def test_a_main_thread_tool_can_read_input(kernel: Session) -> None:
