@@ -8,8 +8,8 @@ MESSAGE = 800
 """Bytes that a widget message costs apart from its value: headers, parent header, signature."""
 NEW_WIDGET = 1_400
 """The same for a new widget."""
-_PER_SECOND = 300_000
-_BURST = 120_000
+_PER_SECOND = 280_000
+_BURST = 100_000
 _SMOOTH = 30_000
 _FASTEST = 0.1
 _PER_ROW = 0.02

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import ipywidgets
@@ -21,14 +22,14 @@ class Sheet:
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self.made: list[ipywidgets.Widget] = []
+        self.made: dict[Any, None] = {}
         # Shared, so that a new piece of HTML costs one message instead of three
         self._layout = self.keep(ipywidgets.Layout())
         self._style = self.keep(HTMLStyle())
         self.running = 0
 
     def keep(self, widget: Any) -> Any:
-        self.made.append(widget)
+        self.made[widget] = None
         return widget
 
     def html(self, value: str = "") -> Any:
@@ -40,6 +41,11 @@ class Sheet:
         looks = tuple(f"pi-{name}" for name in names)
         return self.keep(ipywidgets.VBox(children, layout=self._layout, _dom_classes=looks))
 
+    def fill(self, box: Any, children: Sequence[Any]) -> None:
+        """Set what is in a box."""
+        self.pace.spent(MESSAGE + 60 * len(children))
+        box.children = children
+
     def set(self, widget: Any, value: str) -> int:
         """Set a piece of HTML; returns the bytes sent."""
         if widget.value == value:
@@ -49,12 +55,18 @@ class Sheet:
         self.pace.spent(size)
         return size
 
-    def close(self) -> None:
+    def discard(self, widget: Any) -> None:
+        """Close a widget and what is in it, which nothing shows any more."""
+        for child in getattr(widget, "children", ()):
+            self.discard(child)
+        self.made.pop(widget, None)
+        widget.close()
+
+    def close(self, *, but: Any = None) -> None:
+        """Close every widget, apart from one."""
         for widget in self.made:
-            for name in ("layout", "style"):  # models of their own, which a widget leaves open
-                if (own := getattr(widget, name, None)) is not None:
-                    own.close()
-            widget.close()
+            if but is None or widget not in (but, but.layout):
+                widget.close()
         self.made.clear()
 
 
@@ -109,8 +121,7 @@ class TextPart:
         if len(chunks) > len(self._chunks):
             added = [sheet.html(value) for value in chunks[len(self._chunks) :]]
             self._chunks += added
-            self.widget.children = self._chunks
-            sheet.pace.spent(MESSAGE + 50 * len(self._chunks))
+            sheet.fill(self.widget, self._chunks)
         sheet.pace.text_sent(len(text), MESSAGE + len(chunks[-1]))
         return True
 
@@ -158,7 +169,7 @@ class RowPart:
                 fresh = True
         if fresh:
             pieces = (self._line, self._arguments, self._output)
-            self.widget.children = [piece for piece in pieces if piece is not None]
+            self._sheet.fill(self.widget, [piece for piece in pieces if piece is not None])
 
 
 class NotePart:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 
 from ._style import lean
@@ -42,20 +41,21 @@ class StreamingMarkdown:
         groups = self._parse()
         lines = self._tail.split("\n") if len(groups) > 1 else []
         start = 0
-        for group, following in pairwise(groups):
-            end = following[0].map[0]
-            self._close(group, sum(len(line) + 1 for line in lines[start:end]))
+        while len(groups) > 1 and (final or _is_closed(groups[0], groups[1], lines)):
+            end = groups[1][0].map[0]
+            self._close(groups.pop(0), sum(len(line) + 1 for line in lines[start:end]))
             start = end
         if start:
             parse_markdown("\n".join(lines[:start]), self._env)
             self._tail = "\n".join(lines[start:])
-        last = groups[-1] if groups else []
-        if not final and last and len(self._tail) > _LONG:
-            if last[0].type == "fence":
-                last = self._cut_fence(last[0])
-            elif last[0].type in ("bullet_list_open", "ordered_list_open"):
-                last = self._cut_list(last)
-        self.chunks[-1] = self._closed + (self._render(last) if last else "")
+        if not final and len(groups) == 1 and len(self._tail) > _LONG:
+            if groups[0][0].type == "fence":
+                groups = [self._cut_fence(groups[0][0])]
+            elif groups[0][0].type in ("bullet_list_open", "ordered_list_open"):
+                groups = [self._cut_list(groups[0])]
+        self.chunks[-1] = self._closed + "".join(
+            self._render(group, number == 0) for number, group in enumerate(groups)
+        )
 
     def _parse(self) -> list[list[Any]]:
         self._now = {"references": dict(self._env["references"])}
@@ -73,8 +73,8 @@ class StreamingMarkdown:
         self.chunks.append("")
         self._closed, self._closed_size = "", 0
 
-    def _render(self, tokens: list[Any]) -> str:
-        return lean(render_markdown(tokens, self._now, continued=self._continued))
+    def _render(self, tokens: list[Any], first: bool = True) -> str:
+        return lean(render_markdown(tokens, self._now, continued=first and self._continued))
 
     def _cut_fence(self, token: Any) -> list[Any]:
         """Finish the lines of a long open code block; what follows goes on as a block of the same language."""
@@ -97,7 +97,12 @@ class StreamingMarkdown:
 
     def _cut_list(self, tokens: list[Any]) -> list[Any]:
         """Finish all items of a long open list but the last, which begins a list that counts on."""
-        starts = [place for place, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
+        whole = self._tail.count("\n")  # lines that have come to their end
+        starts = [
+            place
+            for place, token in enumerate(tokens)
+            if token.type == "list_item_open" and token.level == 1 and (place == 1 or token.map[0] < whole)
+        ]
         if len(starts) < 2:
             return tokens
         last = starts[-1]
@@ -112,6 +117,16 @@ class StreamingMarkdown:
             lines[0] = re.sub(r"^( {0,3})\d{1,9}", lambda found: f"{found[1]}{number}", lines[0])
         self._tail = "\n".join(lines)
         return self._parse()[-1]
+
+
+_ENDED_BY_A_BLANK_LINE = frozenset({"paragraph_open", "heading_open", "table_open", "hr", "fence"})
+
+
+def _is_closed(group: list[Any], following: list[Any], lines: list[str]) -> bool:
+    """Whether nothing that may still come belongs to `group`. Half a line can look like the start of another block."""
+    line = following[0].map[0]
+    ended = group[0].type in _ENDED_BY_A_BLANK_LINE and not lines[line - 1].strip()
+    return ended or line < len(lines) - 1
 
 
 def _top_level(tokens: list[Any]) -> list[list[Any]]:

@@ -130,6 +130,7 @@ _ELEMENTS = {
     "md-link": "a",
 }
 _FOR_MATH = re.compile(r'<span class="tex2jax_[a-z_ 2]*">([^<]*)</span>')
+_COLOUR = re.compile(r'<span class="pi-([a-z]+)">')
 _IMPLIED = re.compile(r"(?:pi-(?:" + "|".join([*_ELEMENTS, "md-left"]) + r")(?: |(?=\")))")
 
 
@@ -137,6 +138,8 @@ def lean(markup: str) -> str:
     """Rendered Markdown without the names that follow from its elements, for a stylesheet that knows it as `text`, and
     without marks for typesetting, which widgets do not get."""
     markup = _FOR_MATH.sub(r"\1", markup)
+    # What spans are left colour code, with a good part of all bytes
+    markup = _COLOUR.sub(r"<i class=pi-\1>", markup).replace("</span>", "</i>")
     return _TAG.sub(lambda tag: _IMPLIED.sub("", tag[0]).replace(' class=""', ""), markup)
 
 
@@ -209,4 +212,5 @@ def stylesheet() -> str:
         for name in PARTS
         if name.startswith("md-") and name not in _ELEMENTS
     )
+    parts += ".pi-text i{font-style:normal}.pi-text i.pi-c{font-style:italic}"
     return f"<style>{parts}{markdown}{elements}{last}{_LIVE}</style>"

@@ -119,9 +119,7 @@ class Card:
         for box in self._boxes:
             box.close()
         self._boxes.clear()
-        if but is not None:
-            self._sheet.made = [widget for widget in self._sheet.made if widget not in (but, but.layout)]
-        self._sheet.close()
+        self._sheet.close(but=but)
 
     # The frame
 
@@ -207,11 +205,11 @@ class Card:
         for number in range(max(0, len(boxes) - 1), len(self._groups)):
             children = [made.widget for made in self._groups[number]]
             if number < len(boxes):
-                boxes[number].children = children
+                self._sheet.fill(boxes[number], children)
             else:
                 boxes.append(self._sheet.box(children))
         if added:
-            self._body.children = boxes
+            self._sheet.fill(self._body, boxes)
 
     def _fold_old(self, now: float) -> None:
         """Replace parts that are long finished by one folded piece of HTML."""
@@ -223,6 +221,9 @@ class Card:
             calls = sum(made.item.kind == "row" for made in group)
             title = f"{calls} earlier tool calls" if calls == len(group) else f"{len(group)} earlier steps"
             self._body.children[self._folded].children = [self._sheet.html(fold(title, body))]
+            for made in group:
+                self._sheet.discard(made.widget)
+            group.clear()
             self._folded += 1
 
     # Questions

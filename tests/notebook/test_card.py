@@ -408,6 +408,16 @@ PROSE = (
 )
 
 
+CODE = "```python\n" + "def mean(values):  # of a list\n    return sum(values) / len(values)\n" * 1700
+
+
+def test_a_long_answer_of_code_sends_less_than_five_times_its_size(sent: type[Recorder]) -> None:
+    stream_through(CODE[:100_000], 1_000, 5)
+    total = sum(sent.sizes)
+    print(f"100 KB of coloured code: {total / 100_000:.2f} times")
+    assert total < 500_000
+
+
 @pytest.mark.parametrize("deltas_per_second", [1_000, 20_000])
 def test_a_long_answer_sends_less_than_four_times_its_size(deltas_per_second: int, sent: type[Recorder]) -> None:
     text = (PROSE * 200)[:100_000]
