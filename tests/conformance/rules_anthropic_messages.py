@@ -21,6 +21,13 @@ def sends_more_of_a_schema(data: dict[str, Any]) -> bool:
     )
 
 
+def asks_a_plain_model_to_think(data: dict[str, Any]) -> bool:
+    """S2: the limit of tokens and the temperature of such a request stay; the reference changes them all the same."""
+    options = data["options"]
+    wants = data["call"] == "streamSimple" and options.get("reasoning") and not data["model"]["reasoning"]
+    return bool(wants and ("maxTokens" in options or "temperature" in options))
+
+
 def events(data: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     return (event for event in sse_json(data) if isinstance(event, dict) and event.get("type") == kind)
 
@@ -88,7 +95,10 @@ def sends_surrogates(data: dict[str, Any]) -> bool:
 
 
 Predicate = Callable[[dict[str, Any]], bool]
-REQUEST_RULES: list[tuple[str, Predicate]] = [("W9", sends_more_of_a_schema)]
+REQUEST_RULES: list[tuple[str, Predicate]] = [
+    ("W9", sends_more_of_a_schema),
+    ("S2", asks_a_plain_model_to_think),
+]
 STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W2", hides_an_error),
     ("W3", bends_calls),

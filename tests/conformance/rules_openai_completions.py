@@ -107,18 +107,42 @@ def pings(data: dict[str, Any]) -> bool:
     )
 
 
-def cuts_ids_to_one(data: dict[str, Any]) -> bool:
-    """W3, requests: ids of one reply that are the same in the 40 characters that OpenAI takes."""
-    for message in data["context"]["messages"]:
-        content = message.get("content") if message["role"] == "assistant" else None
-        ids = {block["id"] for block in content or () if block["type"] == "toolCall"}
-        if len({call_id[:40] for call_id in ids}) < len(ids):
-            return True
-    return False
+def asks_for_strictness_of_an_open_schema(data: dict[str, Any]) -> bool:
+    """S1: a tool asks for strict arguments, and its schema is not in the form that OpenAI takes as strict."""
+    return any(
+        (tool.get("constrainedSampling") or {}).get("type") == "json_schema" and not is_closed(tool["parameters"])
+        for tool in data["context"].get("tools") or ()
+    )
+
+
+UNKNOWN_TO_STRICT_MODE = {"$schema", "default", "minLength", "maxLength", "oneOf", "uniqueItems", "patternProperties"}
+
+
+def is_closed(schema: Any) -> bool:
+    """Whether all objects in a schema are closed and require all they name, and no keyword is unknown."""
+    if isinstance(schema, list):
+        return all(map(is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    if UNKNOWN_TO_STRICT_MODE & schema.keys():
+        return False
+    names = schema.get("properties") or {}
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return False
+    if set(schema.get("required") or ()) != set(names):
+        return False
+    parts = [names, schema.get("$defs") or {}]
+    inside = [
+        schema.get("items"),
+        schema.get("anyOf"),
+        schema.get("allOf"),
+        *(v for part in parts for v in part.values()),
+    ]
+    return all(map(is_closed, inside))
 
 
 Predicate = Callable[[dict[str, Any]], bool]
-REQUEST_RULES: list[tuple[str, Predicate]] = [("W3", cuts_ids_to_one)]
+REQUEST_RULES: list[tuple[str, Predicate]] = [("S1", asks_for_strictness_of_an_open_schema)]
 STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W2", shows_refusal),
     ("W3", bends_calls),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .rules_openai_completions import is_row_of_objects
+from .rules_openai_completions import asks_for_strictness_of_an_open_schema, is_row_of_objects
 from .rules_wire import LONE_SURROGATE, is_object_text, sse_json
 
 
@@ -59,7 +59,7 @@ def sends_surrogates(data: dict[str, Any]) -> bool:
 
 
 Predicate = Callable[[dict[str, Any]], bool]
-REQUEST_RULES: list[tuple[str, Predicate]] = []
+REQUEST_RULES: list[tuple[str, Predicate]] = [("S1", asks_for_strictness_of_an_open_schema)]
 STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W3", bends_calls),
     ("A2", sends_no_object),

@@ -48,6 +48,26 @@ def holds_arguments_that_are_no_object(data: dict[str, Any]) -> bool:
     return any(not isinstance(block["arguments"], dict) for block in blocks(data, "toolCall"))
 
 
+def holds_a_result_without_content(data: dict[str, Any]) -> bool:
+    """L3, requests: a tool returned null, of which the reference makes a result that breaks its own request."""
+    messages = data["context"]["messages"]
+    return any(message["role"] == "toolResult" and message.get("content") is None for message in messages)
+
+
+ID_LENGTH = {"openai-completions": 40}  # what the API takes; else 64
+
+
+def holds_ids_that_become_one(data: dict[str, Any]) -> bool:
+    """W3, requests: ids of one reply that differ, but not in the characters and the length that the API takes."""
+    length = ID_LENGTH.get(data["api"], 64)
+    for message in data["context"]["messages"]:
+        content = message.get("content") if message["role"] == "assistant" else None
+        ids = {block["id"] for block in content or () if block["type"] == "toolCall"}
+        if len({re.sub("[^a-zA-Z0-9_-]", "_", call_id)[:length] for call_id in ids}) < len(ids):
+            return True
+    return False
+
+
 def reply_bytes(data: dict[str, Any]) -> bytes:
     """The body of the last response."""
     return b"".join(body_chunks(data["responses"][-1]))
@@ -90,5 +110,7 @@ REQUEST_RULES = [
     ("W7", holds_unpaired_calls),
     ("W8", holds_surrogates_in_calls),
     ("A3", holds_arguments_that_are_no_object),
+    ("L3", holds_a_result_without_content),
+    ("W3", holds_ids_that_become_one),
 ]
 STREAM_RULES = [("W5", ends_without_blank_line)]

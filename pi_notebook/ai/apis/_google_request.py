@@ -47,8 +47,10 @@ _LEVELS = (
 
 
 def request_body(model: Model, context: Context, options: StreamOptions) -> Part:
-    """The JSON body of the request. Raises `ModelError` for a tool that cannot be sent."""
-    return {"contents": _contents(context.messages, model), **_rest(model, context, options)}
+    """The JSON body of the request. Raises `ModelError` for a tool that cannot be sent, or no content."""
+    contents = _contents(context.messages, model)
+    _check_content(contents)
+    return {"contents": contents, **_rest(model, context, options)}
 
 
 def encoded_body(model: Model, context: Context, options: StreamOptions, histories: dict[Any, Any]) -> bytes:
@@ -57,8 +59,14 @@ def encoded_body(model: Model, context: Context, options: StreamOptions, histori
     settled, last = history.encode(context.messages, model, lambda messages, _: _contents(messages, model), encode)
     rest = encode(_rest(model, context, options))
     if not last:
+        _check_content(settled)
         settled = settled[:-1]  # its last comma
     return b"".join((b'{"contents":[', settled, encode(last)[1:-1], b"],", rest[1:]))
+
+
+def _check_content(content: Sequence[Any]) -> None:
+    if not content:
+        raise ModelError("There is nothing to send: Google wants at least one message with content.")
 
 
 def describe_tool(model: Model | None, tool: ToolSpec) -> Part:
@@ -118,12 +126,16 @@ def _thinking(model: Model, options: StreamOptions) -> Part:
     levels = next((levels for pattern, levels in _LEVELS if pattern.search(name)), None)
     if level == "off":
         return {"thinkingLevel": levels["off"]} if levels else {"thinkingBudget": 0}
+    config: Part = {"includeThoughts": True}
     if levels:
-        return {"includeThoughts": True, "thinkingLevel": levels.get(level, "HIGH")}
-    budgets = options.thinking_budgets or {}
-    family = next((budgets for part, budgets in _BUDGETS.items() if part in model.id), {})
-    budget = budgets.get(level, family.get(level, _DYNAMIC_BUDGET))
-    return {"includeThoughts": True, "thinkingBudget": budget}
+        if level in levels:  # for more than `high` they think as far as they find right
+            config["thinkingLevel"] = levels[level]
+        return config
+    family = next((budgets for part, budgets in _BUDGETS.items() if part in model.id), None)
+    budget = (options.thinking_budgets or {}).get(level, family.get(level) if family else _DYNAMIC_BUDGET)
+    if budget is not None:
+        config["thinkingBudget"] = budget
+    return config
 
 
 # Messages
