@@ -33,7 +33,8 @@ def history(words: list[str], magics: AgentMagics) -> Listing:
         usages += [message.usage for message in turn.messages if message.role != "user" and message.usage is not None]
         usage = total_usage(m.usage for m in turn.messages if m.role != "user" and m.usage is not None)
         calls = sum(message.role == "tool_result" for message in turn.messages)
-        rows.append([str(number), turn.label, _short(turn.prompt), turn.outcome or "open", str(calls), *spent(usage)])
+        ended = turn.outcome or ("kernel ended" if turn.is_earlier else "running")
+        rows.append([str(number), turn.label, _short(turn.prompt), ended, str(calls), *spent(usage)])
     if len(rows) > 1:
         rows.append(["", "", "all", "", "", *spent(total_usage(usages))])
     headings = ["#", "cell", "prompt", "ended", "calls", "tokens", "cost"]
@@ -97,7 +98,7 @@ def resume(words: list[str], magics: AgentMagics) -> str | Listing:
             raise UsageError(f"%agent resume {word}: no session of this name is kept.{_others(magics)}")
         magics.session = word
     conversation = magics.conversation
-    if not word and any(turn.is_earlier for turn in conversation.turns):
+    if not word and conversation.is_resumed:
         return f"This conversation is resumed already: it holds {_count(conversation.turns)}."
     return _resume(magics, magics.place.file(magics.session), magics.session, word if word.isdecimal() else "")
 
@@ -105,16 +106,23 @@ def resume(words: list[str], magics: AgentMagics) -> str | Listing:
 def _resume(magics: AgentMagics, path: Path, session: str | None, number: str) -> str:
     conversation = magics.conversation
     log = conversation.log
+    if conversation.turns and (log is None or log.problem):
+        raise UsageError(
+            f"%agent resume: {_count(conversation.turns)} of this conversation would be lost, for they are not kept on "
+            "disk. Keep them with %agent export, then %agent reset."
+        )
     is_own = log is not None and path == log.path
     if log is not None and is_own and path.exists():
         log.prepare()  # from now on what is read can be referred to
     kept, notices = _read(magics, path, session)
     if not kept:
-        raise UsageError(f"%agent resume: no earlier conversation is kept in {path}.{_others(magics)}")
+        return f"Nothing to resume: no earlier conversation is kept in {path}.{_others(magics)}"
     if number and not 1 <= int(number) <= len(kept):
         raise UsageError(f"%agent resume {number}: there are {len(kept)}; %agent resume list shows them.")
     chosen = kept[int(number or 1) - 1]
     history = chosen.history()
+    if conversation.turns:
+        notices.insert(0, "What was said in this kernel so far stays on disk: %agent resume list.")
     conversation.resume(history, (chosen.id, len(chosen.records)) if is_own and log and not log.problem else None)
     last = history.path[-1]
     text = f"Resumed the conversation of {_when(last.time)}: {_count(history.path)}, the last {_short(last.prompt)!r}."

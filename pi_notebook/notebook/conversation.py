@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 CellKey = tuple[str, int]
 """Cell id and ordinal of the agent's call within one execution of that cell."""
 
+THIS_KERNEL = uuid.uuid4().hex
+
 KERNEL_ENDED = (
     "This tool call was interrupted: the kernel ended before there was a result. "
     "It is not known how far the tool came; what it had done by then may stay done."
@@ -113,6 +115,10 @@ class Conversation:
     Args:
         name: Of a session (`--session`); "" is the notebook's own conversation.
         log: Where it is kept; None keeps it in memory.
+
+    Attributes:
+        id: Another one after each `reset` and `resume`.
+        is_resumed: Whether it goes on from a kept one.
     """
 
     def __init__(self, name: str = "", log: ConversationLog | None = None) -> None:
@@ -125,6 +131,7 @@ class Conversation:
         self.id = uuid.uuid4().hex
         self.started = now_ms()
         self.source = source
+        self.is_resumed = False
         self._history = history
         self._inherited = len(history.turns)
         self._is_kept = False
@@ -197,6 +204,7 @@ class Conversation:
         """Go on from `history`. `source` names the conversation in the same file, and how many of its lines count."""
         with self._lock:
             self._start(history, source)
+            self.is_resumed = True
 
     def take_notices(self) -> list[str]:
         """What people should be told about keeping the conversation, each once."""
@@ -224,7 +232,8 @@ class Conversation:
     def _records(self) -> Iterator[Record]:
         """The whole conversation, but for what its source holds."""
         start = {"type": "conversation", "version": SCHEMA_VERSION, "conversation": self.id, "time": self.started}
-        yield start | {"session": self.name} | ({"from": list(self.source)} if self.source is not None else {})
+        source = {} if self.source is None else {"from": list(self.source)}
+        yield start | {"kernel": THIS_KERNEL, "session": self.name} | source
         for turn in self._history.turns[self._inherited :]:
             yield self._turn_record(turn)
             for message in turn.messages:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..ai.message_json import message_from_json
-from .conversation import CellTurn, History, mended
+from ..ai.messages import Cost, Message, Usage
+from .conversation import THIS_KERNEL, CellTurn, History, mended
 from .records import Record
 from .store import read_records
 
@@ -21,6 +22,7 @@ class KeptConversation:
 
     id: str
     session: str
+    is_earlier: bool
     source: tuple[KeptConversation, int] | None = None
     records: list[Record] = field(default_factory=list)
 
@@ -31,20 +33,20 @@ class KeptConversation:
 
     def history(self, *, with_messages: bool = True) -> History:
         """The conversation as it stood after its last line, every call with one result."""
-        own = [self.records]
-        source = self.source
-        while source is not None:
-            kept, lines = source
-            own.append(kept.records[:lines])
-            source = kept.source
+        pieces = [(self, len(self.records))]
+        while (source := pieces[-1][0].source) is not None:
+            pieces.append(source)
         history = History()
         turns: dict[Any, CellTurn] = {}
-        for records in reversed(own):
-            for record in records:
+        for kept, lines in reversed(pieces):
+            known = len(history.turns)
+            for record in kept.records[:lines]:
                 if with_messages or record["type"] != "message":
                     _apply(record, history, turns)
             for turn in history.turns:  # what had come to an end there
                 turn.messages[:] = mended(turn.messages)
+            for turn in history.turns[known:]:
+                turn.is_earlier = kept.is_earlier
         return history
 
 
@@ -52,7 +54,7 @@ def _apply(record: Record, history: History, turns: dict[Any, CellTurn]) -> None
     """Do again what a line tells; one that makes no sense is left out."""
     try:
         _APPLY[record["type"]](record, history, turns)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
         return
 
 
@@ -63,8 +65,7 @@ def _apply_turn(record: Record, history: History, turns: dict[Any, CellTurn]) ->
         str(record["prompt"]),
         execution_count=record.get("executionCount"),
         line=str(record.get("line") or ""),
-        is_earlier=True,
-        time=int(record.get("time") or 0),
+        time=min(max(int(record.get("time") or 0), 0), _TOO_LARGE),
     )
     parent = record.get("parent")
     # where the parent's line was lost, the rest of the conversation is not
@@ -75,7 +76,33 @@ def _apply_turn(record: Record, history: History, turns: dict[Any, CellTurn]) ->
 
 
 def _apply_message(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:
-    turns[record["turn"]].messages.append(message_from_json(record["message"]))
+    message = message_from_json(record["message"])
+    if is_sound(message):
+        turns[record["turn"]].messages.append(message)
+
+
+def is_sound(message: Message) -> bool:
+    """Whether every text is one and every number is one, so that nobody stumbles over a file that was tampered with."""
+    blocks = [] if isinstance(message.content, str) else list(message.content)
+    texts = [getattr(each, name, "") for each in (message, *blocks) for name in _TEXTS]
+    maybe = [getattr(each, name, None) for each in (message, *blocks) for name in _MAYBE_TEXTS]
+    usage = None if message.role == "user" else message.usage
+    numbers = [message.timestamp] if usage is None else [message.timestamp, *_numbers(usage), *_numbers(usage.cost)]
+    if message.role == "tool_result":
+        texts += message.added_tool_names
+        numbers.append(0 if message.duration_ms is None else message.duration_ms)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(text is None or isinstance(text, str) for text in maybe)
+        and all(isinstance(number, int | float) and 0 <= number < _TOO_LARGE for number in numbers)
+    )
+
+
+def _numbers(value: Usage | Cost | None) -> list[Any]:
+    if value is None:
+        return []
+    numbers = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "cost"}
+    return [number for name, number in numbers.items() if number is not None or name not in _MAYBE_NUMBERS]
 
 
 def _apply_end(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:
@@ -87,6 +114,22 @@ def _apply_head(record: Record, history: History, turns: dict[Any, CellTurn]) ->
     history.head = None if number is None else turns[number]
 
 
+_TEXTS = (
+    "text",
+    "thinking",
+    "data",
+    "mime_type",
+    "id",
+    "name",
+    "tool_call_id",
+    "tool_name",
+    "api",
+    "provider",
+    "model",
+)
+_MAYBE_TEXTS = ("text_signature", "thinking_signature", "thought_signature", "error_message", "raw_stop_reason")
+_MAYBE_NUMBERS = ("cache_write_1h", "reasoning")
+_TOO_LARGE = 2**47  # milliseconds: in the year 6429
 _APPLY: dict[str, Callable[[Record, History, dict[Any, CellTurn]], None]] = {
     "turn": _apply_turn,
     "message": _apply_message,
@@ -109,7 +152,8 @@ def read_conversations(path: Path, session: str | None = None) -> tuple[list[Kep
     for record in records:
         name = record["conversation"]
         if record["type"] == "conversation":
-            kept = KeptConversation(name, str(record.get("session") or ""), _source(record.get("from"), found))
+            session_name, is_earlier = str(record.get("session") or ""), record.get("kernel") != THIS_KERNEL
+            kept = KeptConversation(name, session_name, is_earlier, _source(record.get("from"), found))
             found.setdefault(name, kept)
         elif name in found:
             found[name] = kept = found.pop(name)  # the last one is the one written to last

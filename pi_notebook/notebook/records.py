@@ -55,7 +55,7 @@ def encode(record: Record, keys: Iterable[str] = ()) -> bytes:
 
 def without_keys(text: str, keys: Iterable[str]) -> str:
     """`text` (plain or JSON) with `***` in the place of each key."""
-    for key in keys:
+    for key in sorted(keys, key=len, reverse=True):  # one may begin with another
         if len(key) >= _SHORTEST_KEY:
             text = text.replace(json.dumps(key)[1:-1], "***").replace(key, "***")
     return text

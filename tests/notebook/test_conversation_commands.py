@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from pi_notebook.notebook import extension
+from pi_notebook.notebook import conversation, extension, kept
 
 SETUP = """
 from pi_notebook import tool, scripted, call
@@ -53,7 +54,13 @@ class Shell:
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Shell]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "sales.ipynb"))
-    return Shell
+
+    def start() -> Shell:
+        for module in (conversation, kept):
+            monkeypatch.setattr(module, "THIS_KERNEL", uuid.uuid4().hex)
+        return Shell()
+
+    return start
 
 
 @pytest.fixture
@@ -103,7 +110,9 @@ def test_undo_and_reset_say_what_is_left(shell: Shell) -> None:
 def test_new_starts_a_conversation_and_the_old_one_can_be_resumed(shell: Shell) -> None:
     shell.agent("one", "'1'")
     assert shell.agent("two", "lambda c: str(len(c.messages))", options="--new").text == "1"
-    assert shell.say("resume").endswith(": 1 cell, the last 'one'.")
+    resumed = str(shell.say("resume")).splitlines()
+    assert resumed[0].endswith(": 1 cell, the last 'one'.")
+    assert resumed[1] == "What was said in this kernel so far stays on disk: %agent resume list."
     assert shell.agent("three", "lambda c: str(len(c.messages))").text == "3"
 
 
@@ -130,11 +139,11 @@ class TestResume:
         ]
         assert shell.say("resume 3").endswith(": 1 cell, the last 'one'.")
         assert shell.say("resume 9") == "%agent resume 9: there are 3; %agent resume list shows them."
-        assert shell.say("resume 2").endswith("the last 'two'.")
+        assert str(shell.say("resume 2")).splitlines()[0].endswith("the last 'two'.")
 
     def test_nothing_there(self, shell: Shell, tmp_path: Path) -> None:
         file = tmp_path / ".pi_notebook" / "sales.ipynb.jsonl"
-        assert shell.say("resume") == f"%agent resume: no earlier conversation is kept in {file}."
+        assert shell.say("resume") == f"Nothing to resume: no earlier conversation is kept in {file}."
         assert repr(shell.say("resume list")) == f"Nothing is kept in {file}."
         assert shell.say("resume side") == "%agent resume side: no session of this name is kept."
         assert not file.parent.exists()
@@ -186,6 +195,30 @@ def meddle(line: str) -> str:
         result = shell.agent("one", f"[{calls}], 'x'")
         for name, record in zip(("undo", "reset", "resume"), result.tool_calls, strict=True):
             assert f"%agent {name}: an agent is running; wait for its end or stop it." in record.result.text
+
+
+def test_what_is_only_in_memory_is_not_given_up_for_another(kernel: Callable[[], Shell]) -> None:
+    kernel().agent("one", "'1'")
+    shell = kernel()
+    shell.run("%config AgentMagics.keep = False")
+    shell.agent("two", "'2'")
+    text = (
+        "%agent resume: 1 cell of this conversation would be lost, for they are not kept on disk. "
+        "Keep them with %agent export, then %agent reset."
+    )
+    assert shell.say("resume") == text
+    shell.say("reset")
+    assert shell.say("resume").endswith("the last 'one'.")
+
+
+def test_running_the_whole_notebook_twice_resumes_once(kernel: Callable[[], Shell]) -> None:
+    """`%agent resume` may stand in the first cell."""
+    kernel().agent("one", "'1'")
+    shell = kernel()
+    assert "Resumed" in shell.say("resume")
+    shell.say("undo")
+    shell.agent("two", "'2'")
+    assert shell.say("resume") == "This conversation is resumed already: it holds 1 cell."
 
 
 def test_status_tells_where_the_conversation_is_kept(shell: Shell, tmp_path: Path) -> None:

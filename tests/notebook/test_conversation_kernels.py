@@ -105,7 +105,7 @@ class TestKilled:
         assert "2 cells, the last 'second'. The kernel ended during that one; calls that were open" in text
         rows = said(session, "history").splitlines()
         assert rows[1].split()[:5] == ["1", "earlier", number(first), "first", "done"]
-        assert rows[2].split()[3:5] == ["second", "open"]
+        assert rows[2].split()[3:5] == ["second", "kernel"]
         shown = said(session, "show")
         assert "add(a=3, b=4)" in shown and "hang(seconds=600)" in shown and "stopped" in shown
         assert "The kernel ended during this run." in shown
@@ -168,3 +168,31 @@ def test_sessions_have_conversations_of_their_own(kernels: Kernels) -> None:
     assert "Resumed" in said(session, "resume side")
     agent(session, "roles").wait()
     assert session.value("out.text") == "user assistant user"
+
+
+@pytest.mark.kernel
+def test_an_interrupt_in_the_second_of_two_calls_leaves_a_valid_request(kernels: Kernels) -> None:
+    """https://github.com/tidyverse/ellmer/issues/459; the next kernel, too, sends one result per call."""
+    session = kernels.start()
+    both = "[call('add', a=3, b=4), call('hang', seconds=600)], 'never'"
+    cell = agent(session, both)
+    session.wait_until(lambda: "hanging" in str(session.widgets), what="the tool to run")
+    session.interrupt()
+    assert cell.wait().error_name == "KeyboardInterrupt"
+    agent(session, "roles", prompt="go on").wait()
+    asked = session.value("out.text").split()
+    calls = asked[1].split(":")[1:]
+    results = [f"tool_result:{call_id}" for call_id in calls]
+    assert len(results) == 2
+    assert asked == [
+        "user",
+        asked[1],
+        *results,
+        "assistant",
+        "user",
+    ]  # the last reply is the empty one that was aborted
+    kernels.kill()
+    session = kernels.start()
+    said(session, "resume")
+    agent(session, "roles", prompt="go on").wait()
+    assert session.value("out.text").split() == [*asked, "assistant", "user"]

@@ -9,14 +9,16 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pi_notebook.agent.result import total_usage
 from pi_notebook.ai import keys
 from pi_notebook.ai.message_json import message_from_json
 from pi_notebook.ai.messages import (
@@ -32,8 +34,10 @@ from pi_notebook.ai.messages import (
 )
 from pi_notebook.notebook.conversation import CellTurn, Conversation
 from pi_notebook.notebook.kept import read_conversations
+from pi_notebook.notebook.past_runs import view_of
 from pi_notebook.notebook.records import DETAILS_LIMIT, bounded, encode, message_record
 from pi_notebook.notebook.store import ConversationLog, Place, StoreError, find_place, read_records
+from pi_notebook.notebook.transcript import static_bundle
 
 
 @pytest.fixture
@@ -54,6 +58,22 @@ def read_back(path: Path) -> list[Any]:
     (kept,), notices = read_conversations(path)
     assert notices == []
     return kept.history().path[0].messages
+
+
+USAGE = Usage(1, 2, 3, 4, 5, 6, 7, Cost(1, 2, 3, 4, 5))
+tampered = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+def leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in `value`, as a container and a key."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(items):
+        yield value, key
+        yield from leaves(item)
 
 
 class TestPlace:
@@ -191,6 +211,41 @@ class TestFile:
         with path.open("a") as file:
             file.write(json.dumps(record | {"conversation": conversation.id}) + "\n")
         assert [message.content for message in read_back(path)] == ["one"]
+
+    @settings(max_examples=200)
+    @given(data=st.data())
+    def test_a_file_that_was_tampered_with_never_raises(
+        self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    ) -> None:
+        path = tmp_path_factory.mktemp("tampered") / ".pi_notebook" / "nb.jsonl"
+        image = [TextContent("a", "s"), ImageContent("aGk=", "image/png")]
+        call = AssistantMessage([ThinkingContent("hm"), ToolCall("1", "f", {"a": 1})], "a", "p", "m", USAGE, "tool_use")
+        answer = ToolResultMessage("1", "f", image, {"diff": "+x"}, USAGE, ["g"], False, 12)
+        conversation, turn = started(path, UserMessage(image), call, answer, UserMessage("x"))
+        conversation.end(turn, "done")
+        run_again = CellTurn(("cell", 0), "again")
+        conversation.begin(run_again)
+        conversation.undo()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        places = list(leaves(lines))
+        for _ in range(data.draw(st.integers(1, 3))):
+            container, key = data.draw(st.sampled_from(places))
+            container[key] = data.draw(tampered)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        try:
+            kept, _ = read_conversations(path)
+        except StoreError:  # of a newer schema, as far as one can see
+            return
+        for each in kept:
+            for turn in each.history().path:
+                assert turn.label
+                for text in static_bundle(view_of(turn)).values():
+                    assert isinstance(text, str)
+            assert each.time >= 0
+            resumed = Conversation()
+            resumed.resume(each.history())
+            resumed.begin(CellTurn(("cell", 0), "more"))
+            total_usage(m.usage for m in resumed.messages if m.role != "user" and m.usage)
 
     @pytest.mark.parametrize("version", [2, 99, "next"])
     def test_a_newer_schema_is_left_alone_with_a_clear_message(self, path: Path, version: Any) -> None:
