@@ -139,7 +139,7 @@ def _size_html(question: Question) -> str:
     """What may lie outside of the scroll box: how much there is, and whether something in it does not show."""
     text = as_json(question.arguments, indent=1)
     count = len(question.arguments)
-    size = f" · {count} argument{'s' if count != 1 else ''}, {size_of(len(text))}" if len(text) > 1_000 else ""
+    size = f" · {count} argument{'s' if count != 1 else ''}, {size_of(len(text))}" if len(text) > 600 else ""
     hidden = " · contains hidden characters" if visible(text, keep_newlines=True) != text else ""
     return f"<span{part('muted')}>{size}</span><span{part('red')}>{hidden}</span>" if size or hidden else ""
 

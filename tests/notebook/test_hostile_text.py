@@ -17,7 +17,7 @@ from pi_notebook.agent.tool import ConsoleText, Progress, ToolResult
 from pi_notebook.ai.messages import ImageContent
 from pi_notebook.notebook._markdown import code_block, code_span, escape_markdown, safe_markdown
 from pi_notebook.notebook.card import Card
-from pi_notebook.notebook.markup import markdown_html
+from pi_notebook.notebook.markup import _clean_markdown, markdown_html
 from pi_notebook.notebook.transcript import render_html, render_markdown, render_text
 from pi_notebook.notebook.view import RunView
 from tests.browser.states import Play
@@ -189,6 +189,11 @@ def test_what_is_sent_to_the_page_can_be_encoded(text: str) -> None:
     play.view.finish("done")
     for output in (render_html(play.view), render_markdown(play.view), render_text(play.view)):
         output.encode()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_sanitiser_alone_would_do(text: str) -> None:
+    check_html(_clean_markdown(text.encode(errors="ignore").decode()))
 
 
 def test_hostile_html_is_shown_as_the_text_that_it_is() -> None:
