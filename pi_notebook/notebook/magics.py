@@ -17,7 +17,7 @@ from ..agent.tool import Tool
 from ..ai.model import THINKING_LEVELS, Model, StreamOptions
 from ..errors import PiNotebookError
 from .agent_thread import AgentThread
-from .approval import Rules
+from .approval import Always, Rules
 from .bridge import running_cell
 from .cell_result import CellResult
 from .commands import COMMANDS, run_command
@@ -62,7 +62,7 @@ class AgentMagics(Magics):
         self.conversations: dict[str, Conversation] = {}
         self.session = ""
         self._place: Place | None = None
-        self.always: set[Tool] = set()
+        self.always: Always = set()
         self.last_run: CellRun | None = None
         self._thread: AgentThread | None = None
         self._running = False

@@ -21,7 +21,7 @@ from ..ai.messages import UserMessage
 from ..ai.model import Model, StreamOptions, ThinkingLevel
 from ..errors import RunError
 from .agent_thread import AgentThread
-from .approval import ApproveMode, Approver, Questions, Rules
+from .approval import Always, ApproveMode, Approver, Questions, Rules
 from .bridge import Bridge, who_can_answer
 from .conversation import CellTurn, Conversation
 from .faces import Face, make_face
@@ -48,7 +48,7 @@ class RunRequest:
     approve: ApproveMode = "ask"
     approve_timeout: float | None = None
     rules: Rules | None = None
-    always: set[Tool] = field(default_factory=set)
+    always: Always = field(default_factory=set)
     max_turns: int | None = 25
     max_cost: float | None = None
     thinking: ThinkingLevel = "off"

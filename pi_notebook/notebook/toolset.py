@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -18,12 +19,27 @@ def notebook_tools(shell: Any) -> list[Tool]:
     return list(registry.tools(shell.user_ns))
 
 
+_builtin: dict[tuple[int, str], list[Tool]] = {}
+
+
 def builtin_tools(shell: Any, root: str | None) -> list[Tool]:
-    """The built-in set, working in `root` (default: the folder of the notebook) and on the shell's namespace."""
+    """The built-in set, working in `root` (default: the folder of the notebook) and on the shell's namespace.
+
+    The same tools each time, so that what a person allowed for good stays allowed; another folder has tools of its own.
+    """
     from ..tools import NamespaceRunner, builtin
 
-    runner = NamespaceRunner(shell.user_ns, shell.transform_cell)
-    return builtin(root=root, namespace=shell.user_ns, runner=runner)
+    key = (id(shell), str(Path(root or ".").resolve()))
+    if key not in _builtin:
+        runner = NamespaceRunner(shell.user_ns, shell.transform_cell)
+        _builtin[key] = builtin(root=root, namespace=shell.user_ns, runner=runner)
+    return _builtin[key]
+
+
+def forget_builtin_tools(shell: Any) -> None:
+    """Let go of the shell's built-in tools."""
+    for key in [key for key in _builtin if key[0] == id(shell)]:
+        del _builtin[key]
 
 
 def choose_tools(wanted: str, shell: Any, root: str | None) -> list[Tool]:
