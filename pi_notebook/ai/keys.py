@@ -29,7 +29,7 @@ class Key(str):
     def __new__(cls, text: str, source: str) -> Key:
         key = super().__new__(cls, text)
         key.source = source
-        _seen.add(text)
+        _seen.add(key)
         return key
 
     def __repr__(self) -> str:
@@ -39,7 +39,7 @@ class Key(str):
         raise TypeError("An API key cannot be pickled or copied into a file.")
 
 
-_seen: set[str] = set()
+_seen: set[Key] = set()
 _lock = threading.Lock()
 _set_by_hand: dict[str, Key] = {}
 
@@ -91,7 +91,7 @@ def _from_keyring(provider: str) -> Key | None:
     return Key(text.strip(), "keyring") if text and text.strip() else None
 
 
-def known_keys() -> set[str]:
+def known_keys() -> set[Key]:
     """Every key that is set for a provider, or that this process has seen: what must not be written anywhere."""
     from .providers import PROVIDERS
 

@@ -18,7 +18,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
-from ..ai.keys import known_keys
+from ..ai.keys import Key, known_keys
 from ..errors import PiNotebookError
 from .records import SCHEMA_VERSION, Record, encode
 
@@ -97,7 +97,7 @@ class ConversationLog:
         self._end = -1
         self._told = False
         self._notices: list[str] = []
-        self._keys: set[str] = set()
+        self._keys: set[Key] = set()
         self._lock = threading.Lock()
 
     def prepare(self) -> bool:

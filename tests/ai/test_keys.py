@@ -73,3 +73,11 @@ def test_a_key_shows_itself_nowhere() -> None:
         with pytest.raises(TypeError, match="cannot be pickled") as error:
             copier(key)
         assert SECRET[:6] not in "".join(traceback.format_exception(error.value))
+
+
+def test_every_key_that_was_ever_seen_is_known_and_none_is_shown(monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-of-the-environment")
+    keys.set_key("openai", "sk-forgotten-again")
+    keys.set_key("openai", None)
+    assert {"gsk-of-the-environment", "sk-forgotten-again"} <= keys.known_keys()
+    assert "gsk" not in repr(keys.known_keys()) and "forgotten" not in repr(keys.known_keys())
