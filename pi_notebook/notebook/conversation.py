@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..ai.messages import Message, TextContent, ToolCall, ToolResultMessage, now_ms
-from .records import SCHEMA_VERSION, Record, message_record
+from .records import SCHEMA_VERSION, Record, bounded, message_record
 
 if TYPE_CHECKING:
     from .store import ConversationLog
@@ -38,6 +38,7 @@ class CellTurn:
         line: What stood behind `%%agent`.
         outcome: How the run ended (see `RunView.outcome`); None while it runs, and if the kernel died in it.
         is_earlier: An earlier kernel ran it.
+        calls: What the transcript tells of each call besides its result (see `past_runs`); known at the end.
         view: Gives what the run showed, as long as somebody holds that.
     """
 
@@ -49,6 +50,7 @@ class CellTurn:
     outcome: str | None = None
     is_earlier: bool = False
     time: int = field(default_factory=now_ms)
+    calls: Sequence[Record] = ()
     view: Callable[[], RunView | None] | None = field(default=None, repr=False)
     number: int = field(default=0, init=False)
     parent: CellTurn | None = field(default=None, init=False, repr=False)
@@ -176,10 +178,11 @@ class Conversation:
             for result in mended(turn.messages, text)[len(turn.messages) :]:
                 self.add(turn, result)
 
-    def end(self, turn: CellTurn, outcome: str) -> None:
-        """The run is over; `outcome` as in `RunView`."""
+    def end(self, turn: CellTurn, outcome: str, calls: Sequence[Record] = ()) -> None:
+        """The run is over; `outcome` as in `RunView`, `calls` as in `CellTurn`."""
         with self._lock:
             turn.outcome = outcome
+            turn.calls = calls
             if self._is_mine(turn):
                 self._keep(self._end_record(turn))
 
@@ -260,7 +263,8 @@ class Conversation:
         return {"type": "message", "conversation": self.id, "turn": turn.number, "message": message_record(message)}
 
     def _end_record(self, turn: CellTurn) -> Record:
-        return {"type": "end", "conversation": self.id, "turn": turn.number, "outcome": turn.outcome}
+        calls = [bounded(call) for call in turn.calls]
+        return {"type": "end", "conversation": self.id, "turn": turn.number, "outcome": turn.outcome, "calls": calls}
 
     def _head_record(self) -> Record:
         head = self._history.head

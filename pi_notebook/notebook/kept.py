@@ -106,7 +106,9 @@ def _numbers(value: Usage | Cost | None) -> list[Any]:
 
 
 def _apply_end(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:
-    turns[record["turn"]].outcome = str(record["outcome"])
+    turn = turns[record["turn"]]
+    turn.outcome = str(record["outcome"])
+    turn.calls = [call for call in record.get("calls") or () if isinstance(call, dict)]
 
 
 def _apply_head(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:

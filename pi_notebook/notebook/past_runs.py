@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any, cast
+
+from ..agent.hooks import Decision, Question
+from ..ai.messages import ToolCall
+from ._items import Row
+from ._rows import SYMBOLS
 from .conversation import CellTurn
+from .records import Record
 from .view import Outcome, RunView
+
+_LAST_SECOND = 2**37
 
 
 def view_of(turn: CellTurn) -> RunView:
@@ -20,10 +30,51 @@ def view_of(turn: CellTurn) -> RunView:
     for message in turn.messages:
         now = max(now, message.timestamp / 1000)
         view.replay([message])
+    for row, call in zip(view.rows, turn.calls, strict=False):
+        if call.get("id") == row.tool_call_id:
+            _recall(row, call)
     if turn.outcome is None:
         view.notice("The kernel ended during this run.", "warning")
     view.finish(_outcome(turn))
     return view
+
+
+def calls_of(view: RunView) -> list[Record]:
+    """What a transcript shows of each call that is not in its messages: state, label, who decided what and when."""
+    calls: list[Record] = []
+    for row in view.rows:
+        call: Record = {"id": row.tool_call_id, "state": row.state, "label": row.label}
+        if row.decision is not None:
+            call["decision"] = dataclasses.asdict(row.decision)
+            if row.decision.kind == "edit" and row.question is not None:
+                call["asked"] = row.question.arguments
+        calls.append(call)
+    return calls
+
+
+def _recall(row: Row, call: Record) -> None:
+    """Bring back what `calls_of` has noted; what makes no sense is left out."""
+    state, label = call.get("state"), call.get("label")
+    row.state = next((known for known in SYMBOLS if known == state), row.state)
+    row.label = label if isinstance(label, str) else row.label
+    match call.get("decision"):
+        case {"kind": "edit", "arguments": dict(arguments), "by": str(by), "at": int(at) | float(at)} if _is_time(at):
+            asked = call.get("asked")
+            if isinstance(asked, dict):
+                row.arguments = arguments
+                row.question = Question(ToolCall(row.tool_call_id, row.name, asked), cast(Any, None), asked)
+                row.decision = Decision("edit", "", arguments, by, at)
+        case {
+            "kind": "approve" | "block" | "always" as kind,
+            "reason": str(reason),
+            "by": str(by),
+            "at": int(at) | float(at),
+        } if _is_time(at):
+            row.decision = Decision(kind, reason, None, by, at)
+
+
+def _is_time(seconds: float) -> bool:
+    return 0 <= seconds < _LAST_SECOND
 
 
 def _outcome(turn: CellTurn) -> Outcome:

@@ -26,6 +26,7 @@ from .bridge import Bridge, who_can_answer
 from .conversation import CellTurn, Conversation
 from .faces import Face, make_face
 from .host import NotebookHost
+from .past_runs import calls_of
 from .prompt import RenderedPrompt
 from .view import Outcome, RunView
 
@@ -163,7 +164,7 @@ class CellRun:
         if self.result.stopped_by:
             self.view.notice(self.result.stopped_by, "warning")
         self.view.finish(self._outcome)
-        self.conversation.end(self.turn, self._outcome)
+        self.conversation.end(self.turn, self._outcome, calls_of(self.view))
 
     # ---- the agent's thread ----------------------------------------------------------------------
 

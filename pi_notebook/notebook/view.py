@@ -286,6 +286,7 @@ class RunView:
                 row = self._find(message.tool_call_id, lambda row: not row.final)
                 if row:
                     result = ToolResult(message.content, message.details, message.usage, is_error=message.is_error)
+                    result.duration_ms = message.duration_ms
                     self._end(row, result, message.duration_ms)
 
     def _tell_end_of(self, message: AssistantMessage) -> None:
@@ -421,5 +422,5 @@ def _end_state(row: Row, result: ToolResult) -> State:
     if isinstance(result.error, Aborted) or text in (ABORTED, INTERRUPTED, KERNEL_ENDED) or text.startswith(_ABANDONED):
         return "stopped"
     refused = not row.begun and result.duration_ms is None and result.error is None
-    named = not text.startswith((_TRUNCATED, "There is no tool named"))
+    named = not text.startswith((_TRUNCATED, "There is no tool named", "Validation failed for tool"))
     return "blocked" if refused and named else "failed"

@@ -222,7 +222,9 @@ class TestFile:
         call = AssistantMessage([ThinkingContent("hm"), ToolCall("1", "f", {"a": 1})], "a", "p", "m", USAGE, "tool_use")
         answer = ToolResultMessage("1", "f", image, {"diff": "+x"}, USAGE, ["g"], False, 12)
         conversation, turn = started(path, UserMessage(image), call, answer, UserMessage("x"))
-        conversation.end(turn, "done")
+        decision = {"kind": "edit", "reason": "", "arguments": {"a": 2}, "by": "you", "at": 1.5}
+        notes = {"id": "1", "state": "done", "label": "F", "decision": decision, "asked": {"a": 1}}
+        conversation.end(turn, "done", [notes])
         run_again = CellTurn(("cell", 0), "again")
         conversation.begin(run_again)
         conversation.undo()
