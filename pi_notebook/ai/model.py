@@ -21,12 +21,22 @@ THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("off", "minimal", "low", "medium",
 
 @dataclass(frozen=True, slots=True)
 class CostRates:
-    """US dollars per million tokens."""
+    """US dollars per million tokens.
+
+    Args:
+        above: Tokens of input, cached ones included -> the rates of a whole request that has more of them.
+    """
 
     input: float
     output: float
     cache_read: float = 0.0
     cache_write: float = 0.0
+    above: Mapping[int, CostRates] = field(default_factory=dict, hash=False)
+
+    def for_input(self, tokens: int) -> CostRates:
+        """The rates of a request with so many tokens of input."""
+        passed = [limit for limit in self.above if tokens > limit]
+        return self.above[max(passed)] if passed else self
 
 
 @dataclass(frozen=True, slots=True, eq=False)

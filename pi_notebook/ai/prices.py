@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .model import CostRates, Model
@@ -21,7 +21,8 @@ PRICES_OF = "2026-11"
 
 # "# provider", then one line per model: id, US dollars per million tokens of input, output, cached input and input
 # written to the cache, context window and longest output in tokens, and marks. `image`: takes images. `thinks`: can
-# be asked to think; after a colon one of _SCALES. The other marks are keys of _QUIRKS.
+# be asked to think; after a colon one of _SCALES. `double-above:N`: with more than N tokens of input all of them cost
+# twice as much, and output half as much again. The other marks are keys of _QUIRKS.
 _TABLE = """
 # anthropic
 claude-fable-5 10 50 1 12.5 1000000 128000 image thinks:always-max adaptive
@@ -45,13 +46,13 @@ gpt-5-mini 0.25 2 0.025 0 400000 128000 image thinks:minimal-high
 gpt-5-nano 0.05 0.4 0.005 0 400000 128000 image thinks:minimal-high
 gpt-5.1 1.25 10 0.125 0 400000 128000 image thinks:none-high
 gpt-5.2 1.75 14 0.175 0 400000 128000 image thinks:none-xhigh
-gpt-5.4 2.5 15 0.25 0 272000 128000 image thinks:none-xhigh tool-search
+gpt-5.4 2.5 15 0.25 0 272000 128000 image thinks:none-xhigh tool-search double-above:272000
 gpt-5.4-mini 0.75 4.5 0.075 0 400000 128000 image thinks:none-xhigh tool-search
 gpt-5.4-nano 0.2 1.25 0.02 0 400000 128000 image thinks:none-xhigh
-gpt-5.5 5 30 0.5 0 272000 128000 image thinks:none-xhigh tool-search
-gpt-5.6-luna 0.2 1.2 0.02 0.25 272000 128000 image thinks:none-max tool-search explicit-cache
-gpt-5.6-sol 5 30 0.5 6.25 272000 128000 image thinks:none-max tool-search explicit-cache
-gpt-5.6-terra 2 12 0.2 2.5 272000 128000 image thinks:none-max tool-search explicit-cache
+gpt-5.5 5 30 0.5 0 272000 128000 image thinks:none-xhigh tool-search double-above:272000
+gpt-5.6-luna 0.2 1.2 0.02 0.25 272000 128000 image thinks:none-max tool-search explicit-cache double-above:272000
+gpt-5.6-sol 5 30 0.5 6.25 272000 128000 image thinks:none-max tool-search explicit-cache double-above:272000
+gpt-5.6-terra 2 12 0.2 2.5 272000 128000 image thinks:none-max tool-search explicit-cache double-above:272000
 o1 15 60 7.5 0 200000 100000 image thinks:low-high
 o3 2 8 0.5 0 200000 100000 image thinks:low-high
 o3-mini 1.1 4.4 0.55 0 200000 100000 thinks:low-high
@@ -61,11 +62,11 @@ gemini-2.0-flash 0.1 0.4 0.025 0 1048576 8192 image
 gemini-2.0-flash-lite 0.075 0.3 0 0 1048576 8192 image
 gemini-2.5-flash 0.3 2.5 0.03 0 1048576 65536 image thinks
 gemini-2.5-flash-lite 0.1 0.4 0.01 0 1048576 65536 image thinks
-gemini-2.5-pro 1.25 10 0.125 0 1048576 65536 image thinks
+gemini-2.5-pro 1.25 10 0.125 0 1048576 65536 image thinks double-above:200000
 gemini-3-flash-preview 0.5 3 0.05 0 1048576 65536 image thinks:always
-gemini-3-pro-preview 2 12 0.2 0 1048576 65536 image thinks:gemini-pro
+gemini-3-pro-preview 2 12 0.2 0 1048576 65536 image thinks:gemini-pro double-above:200000
 gemini-3.1-flash-lite 0.25 1.5 0.025 0 1048576 65536 image thinks:always
-gemini-3.1-pro-preview 2 12 0.2 0 1048576 65536 image thinks:gemini-pro
+gemini-3.1-pro-preview 2 12 0.2 0 1048576 65536 image thinks:gemini-pro double-above:200000
 gemini-3.5-flash 1.5 9 0.15 0 1048576 65536 image thinks:always
 gemini-3.5-flash-lite 0.3 2.5 0.03 0 1048576 65536 image thinks:always
 gemini-3.6-flash 1.5 7.5 0.15 0 1048576 65536 image thinks:always
@@ -202,14 +203,19 @@ def known_models() -> Mapping[str, Mapping[str, Facts]]:
 
 def _row(line: str) -> tuple[str, Facts]:
     name, *columns = line.split()
-    marks = columns[6:]
-    scale = next((mark.partition(":")[2] for mark in marks if mark.startswith("thinks:")), "")
-    quirks = [_QUIRKS[mark] for mark in marks if mark != "image" and not mark.startswith("thinks")]
+    marks = {name: value for name, _, value in (mark.partition(":") for mark in columns[6:])}
+    scale = marks.get("thinks", "")
+    quirks = [_QUIRKS[mark] for mark in marks if mark not in ("image", "thinks", "double-above")]
+    input_, output, cache_read, cache_write = map(float, columns[:4])
+    rates = CostRates(input_, output, cache_read, cache_write)
+    if limit := marks.get("double-above"):
+        doubled = CostRates(input_ * 2, output * 1.5, cache_read * 2, cache_write * 2)
+        rates = replace(rates, above={int(limit): doubled})
     return name, Facts(
         input=("text", "image") if "image" in marks else ("text",),
-        reasoning=any(mark.startswith("thinks") for mark in marks),
+        reasoning="thinks" in marks,
         thinking_levels=_SCALES[scale] if scale else {},
-        cost=CostRates(*map(float, columns[:4])),
+        cost=rates,
         context_window=int(columns[4]),
         max_tokens=int(columns[5]),
         compat={key: value for quirk in quirks for key, value in quirk.items()},

@@ -236,3 +236,12 @@ def test_cost_is_counted_per_kind_of_token_and_unknown_stays_unknown() -> None:
     assert (cost.input, cost.output, cost.cache_read, cost.cache_write) == (3.0, 30.0, 0.3, 3.75)
     assert cost.total == pytest.approx(37.05)
     assert cost_of(resolve_model("vllm:m"), usage) is None
+
+
+@pytest.mark.parametrize(("tokens", "rates"), [(200_000, (1.25, 10, 0.125)), (200_001, (2.5, 15, 0.25))])
+def test_a_long_request_has_the_rates_of_long_ones(tokens: int, rates: tuple[float, float, float]) -> None:
+    usage = Usage(input=tokens - 50_000, output=1_000_000, cache_read=50_000)
+    cost = cost_of(resolve_model("google:gemini-2.5-pro"), usage)
+    assert cost is not None
+    assert cost.input == pytest.approx((tokens - 50_000) * rates[0] / 1e6)
+    assert (cost.output, cost.cache_read) == pytest.approx((rates[1], 50_000 * rates[2] / 1e6))

@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,6 +62,10 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
+def rates_from(data: dict[str, Any]) -> CostRates:
+    return CostRates(data["input"], data["output"], data["cacheRead"], data["cacheWrite"])
+
+
 def model_from(data: dict[str, Any], call: str, options: dict[str, Any], server: str) -> Model:
     """The recorded model. `stream` sends options as they are: only the unified entry looks at the model's limits.
 
@@ -79,7 +83,7 @@ def model_from(data: dict[str, Any], call: str, options: dict[str, Any], server:
         reasoning=data["reasoning"],
         thinking_levels=data.get("thinkingLevelMap") or {},
         input=data["input"],
-        cost=CostRates(cost["input"], cost["output"], cost["cacheRead"], cost["cacheWrite"]),
+        cost=replace(rates_from(cost), above={t["inputTokensAbove"]: rates_from(t) for t in cost.get("tiers") or ()}),
         context_window=data["contextWindow"] if unified else None,
         max_tokens=data["maxTokens"] if unified or data["api"] == "anthropic-messages" else None,
         headers=data.get("headers") or {},

@@ -244,8 +244,8 @@ def priced(
 ) -> Usage:
     """Usage with its cost, where the model's price is known. `total_tokens`: the sum, if not given."""
     cost = None
-    rates = model.cost
-    if rates is not None:
+    if model.cost is not None:
+        rates = model.cost.for_input(input + cache_read + cache_write)
         long = cache_write_1h or 0  # written for an hour: twice the price of input
         parts = (
             (rates.input / 1_000_000) * input,

@@ -76,7 +76,7 @@ class GoogleReply:
         for part in (candidate.get("content") or {}).get("parts") or ():
             if part.get("text") is not None:
                 yield from self._text(part)
-            if part.get("functionCall"):
+            if isinstance(part.get("functionCall"), dict):
                 yield from self._end_block()
                 yield from self._call(part)
         if reason := candidate.get("finishReason"):

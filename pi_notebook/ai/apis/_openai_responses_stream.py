@@ -159,6 +159,7 @@ class ResponsesDecoder:
         """Close a call; several objects in its arguments are several calls."""
         reply = self.reply
         block = reply.blocks[index]
+        block.name = block.name or _text_of(item, "name")
         first, *others = call_arguments(_arguments_of(item) or block.text)
         yield reply.toolcall_end(index, first)
         for arguments in others:

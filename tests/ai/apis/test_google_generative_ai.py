@@ -211,6 +211,13 @@ def test_thinking_by_family(model_id: str, level: Any, config: dict[str, Any]) -
     assert body(UserMessage("hi"), model=model, thinking=level)["generationConfig"]["thinkingConfig"] == config
 
 
+@pytest.mark.parametrize("model_id", ["gemini-2.5-pro", "gemini-3-flash"])
+def test_above_high_the_model_thinks_as_far_as_it_finds_right(model_id: str) -> None:
+    model = replace(MODEL, id=model_id, reasoning=True, thinking_levels={"max": "max"})
+    made = body(UserMessage("hi"), model=model, thinking="max")
+    assert made["generationConfig"]["thinkingConfig"] == {"includeThoughts": True}
+
+
 def test_thinking_budgets_can_be_given() -> None:
     model = replace(OLDER, reasoning=True)
     made = body(UserMessage("hi"), model=model, thinking="low", thinking_budgets={"low": 7})
@@ -255,3 +262,9 @@ def test_key_travels_in_a_header_and_never_in_the_address() -> None:
     [request] = read().requests
     assert str(request.url) == "http://server.test/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse"
     assert request.headers["x-goog-api-key"] == KEY
+
+
+def test_a_transcript_without_content_is_not_sent() -> None:
+    reply = reply_to(MODEL, b"", context=Context(messages=[]))
+    assert reply.requests == []
+    assert reply.error == "There is nothing to send: Google wants at least one message with content."

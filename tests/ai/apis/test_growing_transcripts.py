@@ -36,7 +36,7 @@ def model(api: str) -> Model:
 
 @st.composite
 def transcripts(draw: st.DrawFn) -> list[Message]:
-    messages: list[Message] = []
+    messages: list[Message] = [UserMessage("go")]
     for turn in range(draw(st.integers(1, 6))):
         match draw(st.sampled_from(["user", "blank", "reply", "call", "failed", "image", "lost"])):
             case "user":
@@ -61,7 +61,7 @@ def transcripts(draw: st.DrawFn) -> list[Message]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@given(transcripts(), st.lists(st.integers(0, 12), max_size=3))
+@given(transcripts(), st.lists(st.integers(1, 12), max_size=3))
 def test_requests_of_a_growing_transcript_equal_those_made_from_nothing(
     api: str, messages: list[Message], steps: list[int]
 ) -> None:
