@@ -17,6 +17,7 @@ from .rules import NOBODY_REASON, Rules, Verdict
 __all__ = ["Always", "Approver", "Decision", "Question", "Questions", "Rules"]
 
 ApproveMode: TypeAlias = Literal["ask", "all", "none"]
+APPROVE_MODES = ("ask", "all", "none")
 
 MODE_NONE_REASON = "Blocked: this tool needs a person's approval, and this run was started with --approve none."
 TIMEOUT_REASON = "Blocked: nobody answered within {seconds:g} s."

@@ -390,6 +390,13 @@ def running_cell(shell: Any) -> tuple[str, str | None]:
     return str(parent.get("header", {}).get("msg_id", "")), None if cell_id is None else str(cell_id)
 
 
+def is_cell_thread() -> bool:
+    """Whether cells run on the calling thread: it is Python's main thread, or one of ipykernel's (a subshell)."""
+    thread = threading.current_thread()
+    of_kernel = any(each.__module__.partition(".")[0] == "ipykernel" for each in type(thread).__mro__)
+    return of_kernel or thread is threading.main_thread()
+
+
 def _parent(kernel: Any) -> dict[str, Any]:
     """The execute request of the running cell; empty outside of one."""
     get_parent = getattr(kernel, "get_parent", None)

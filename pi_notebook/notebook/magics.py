@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import difflib
 import os
-import shlex
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from traitlets import Bool, Dict, Enum, Float, Instance, Integer, Unicode
+from IPython.core.magic_arguments import argument, kwds, magic_arguments
+from traitlets import Bool, Dict, Enum, Float, Instance, Integer, Unicode, Union
 from traitlets import List as ListTrait
 
 from ..agent.tool import Tool
 from ..ai.model import THINKING_LEVELS, Model, StreamOptions
 from ..errors import PiNotebookError
 from .agent_thread import AgentThread
-from .approval import Always, Rules
-from .bridge import running_cell
-from .cell_result import CellResult
+from .approval import APPROVE_MODES, Always, ApproveMode
+from .bridge import is_cell_thread, running_cell
+from .cell_result import CellResult, in_one_line
 from .commands import COMMANDS, run_command
 from .conversation import CellTurn, Conversation, Rewound
-from .prompt import render_prompt
+from .options import (
+    HELP_EPILOG,
+    amount,
+    check_variable_name,
+    count,
+    environment_name,
+    parse_line,
+    split_silencer,
+    split_words,
+)
+from .prompt import RenderedPrompt, render_prompt, render_system
+from .rules import Rules
 from .run import CellRun, RunRequest
 from .store import ConversationLog, Place, find_place
 from .toolset import choose_tools
@@ -33,6 +43,7 @@ DEFAULT_SYSTEM = (
 )
 
 
+TOOL_EXECUTIONS = ("parallel", "sequential")
 MODEL_VARIABLE = "PI_NOTEBOOK_MODEL"
 """Environment variable that names the model of cells that name none, where nothing else is configured."""
 
@@ -45,11 +56,19 @@ class AgentMagics(Magics):
         config=True
     )
     tools = ListTrait(Unicode(), help="Tools of cells that name none; empty: all of this notebook.").tag(config=True)
-    approve = Enum(["ask", "all", "none"], "ask", help="What to do about calls that need approval.").tag(config=True)
-    approve_timeout = Float(0.0, help="Seconds that a question may stand; 0: for ever.").tag(config=True)
-    max_turns = Integer(25, help="Requests to the model in one run; 0: no limit.").tag(config=True)
-    max_cost = Float(0.0, help="US dollars for one run; 0: no limit.").tag(config=True)
+    approve: Any = Union(
+        [Enum(list(APPROVE_MODES)), Instance(Rules)],
+        default_value="ask",
+        help="What to do about calls that need approval: ask, all, none, or Rules(...), which ask.",
+    ).tag(config=True)
+    approve_timeout = Float(0.0, min=0.0, help="Seconds that a question may stand; 0: for ever.").tag(config=True)
+    max_turns = Integer(25, min=0, help="Requests to the model in one run; 0: no limit.").tag(config=True)
+    max_cost = Float(0.0, min=0.0, help="US dollars for one run; 0: no limit.").tag(config=True)
     thinking = Enum(list(THINKING_LEVELS), "off", help="How much the model thinks.").tag(config=True)
+    tool_execution: Any = Enum(list(TOOL_EXECUTIONS), "parallel", help="How the calls of one reply run.").tag(
+        config=True
+    )
+    root = Unicode("", help="Folder that built-in file tools may not leave; empty: the notebook's.").tag(config=True)
     system = Unicode("", help="System prompt instead of the built-in one.").tag(config=True)
     keep = Bool(True, help="Keep conversations on disk, in .pi_notebook/ beside the notebook.").tag(config=True)
     rules = Instance(Rules, allow_none=True, help="Rules(allow=[...], block={...}, ask=[...]) for tool calls.").tag(
@@ -91,37 +110,50 @@ class AgentMagics(Magics):
     # ---- %%agent ---------------------------------------------------------------------------------
 
     @no_var_expand
-    @magic_arguments("%%agent")
+    @magic_arguments("%agent")
+    @kwds(epilog=HELP_EPILOG)
     @argument("-m", "--model", help="provider:model, or a variable that holds a Model.")
-    @argument("--base-url", help="Address of the server, for providers that have none or another one.")
-    @argument("--api-key-env", metavar="NAME", help="Environment variable that holds the key.")
-    @argument("--tools", help="Exactly these tools, by comma; 'builtin' and 'notebook' name sets, 'none' none.")
-    @argument("--approve", choices=["ask", "all", "none"], help="ask (default), or all / none without asking.")
-    @argument("--approve-timeout", type=float, metavar="SECONDS", help="Block a question nobody answers in time.")
+    @argument("--base-url", metavar="URL", help="Address of the server, for providers that have none or another one.")
+    @argument("--api-key-env", metavar="NAME", type=environment_name, help="Environment variable that holds the key.")
+    @argument(
+        "--tools",
+        metavar="NAMES",
+        help="Exactly these tools, by comma: of this notebook, built-in, or variables that hold a Tool; notebook, "
+        "builtin and none name sets. Default: all of this notebook.",
+    )
+    @argument(
+        "--approve",
+        metavar="HOW",
+        help="About calls that need approval: ask (default), all (ask nothing), none (block them), or a variable "
+        "that holds Rules. Rules that block always do.",
+    )
+    @argument("--approve-timeout", type=amount, metavar="SECONDS", help="Block what nobody answers in time (for ever).")
     @argument("-o", "--out", metavar="NAME", help="Variable for the result, set in every case.")
     @argument("--new", action="store_true", help="Start a new conversation with this cell.")
     @argument("--session", metavar="NAME", help="Use the conversation of this name from now on.")
-    @argument("--max-turns", type=int, metavar="N", help="Requests to the model in this run (25).")
-    @argument("--max-cost", type=float, metavar="USD", help="Stop when the run has cost this much.")
-    @argument("--thinking", choices=list(THINKING_LEVELS), help="How much the model thinks.")
-    @argument("--tool-execution", choices=["parallel", "sequential"], default="parallel", help="Batches of calls.")
-    @argument("--system", help="System prompt of this run.")
-    @argument("--root", metavar="DIR", help="Folder that built-in file tools may not leave.")
-    @argument("--raw", action="store_true", help="Send the prompt as it is: insert no {variables}.")
+    @argument("--max-turns", type=count, metavar="N", help="Requests to the model in this run (25; 0: no limit).")
+    @argument("--max-cost", type=amount, metavar="USD", help="Stop when the run has cost this much (0: no limit).")
+    @argument("--thinking", choices=list(THINKING_LEVELS), metavar="LEVEL", help=f"{', '.join(THINKING_LEVELS)} (off).")
+    @argument(
+        "--tool-execution",
+        choices=list(TOOL_EXECUTIONS),
+        metavar="ORDER",
+        help="Calls of one reply: parallel (default) or sequential.",
+    )
+    @argument("--system", metavar="TEXT", help="System prompt of this run; {name} inserts variables.")
+    @argument("--root", metavar="DIR", help="Folder that built-in file tools may not leave (the notebook's).")
+    @argument("--raw", action="store_true", help="Send the prompt as it is: insert no {name}.")
     @cell_magic("agent")
     def agent_cell(self, line: str, cell: str) -> CellResult | None:
-        """Give the cell's text to an agent that can call this notebook's tools.
-
-        {name}, {name.attr} and {name[0]} insert live variables. A `;` at the end keeps the result out of Out.
-        """
-        arguments = self._parse(line)
-        text, silent = _split_silencer(cell)
+        """Give the cell's text to an agent that can call this notebook's tools."""
+        line, text, silent = split_silencer(line, cell)
+        arguments = parse_line(self.agent_cell.parser, line)
+        arguments.line = line
         if not text.strip():
             raise UsageError("The cell is empty: write below %%agent what the agent should do.")
-        if arguments.out is not None and not arguments.out.isidentifier():
-            raise UsageError(f"--out {arguments.out!r} is no variable name.")
-        if self._running:
-            raise UsageError("An agent is running in this kernel already.")
+        if arguments.out is not None:
+            check_variable_name(arguments.out)
+        self._check_may_run()
         try:
             request, conversation = self._request(arguments, text)
         except PiNotebookError as error:
@@ -129,36 +161,27 @@ class AgentMagics(Magics):
         result = self._run(request, conversation, arguments.out)
         return None if silent else result
 
-    def _parse(self, line: str) -> Any:
-        line = line.strip().removesuffix(";")
-        try:
-            arguments = parse_argstring(self.agent_cell, line)
-        except ValueError as error:  # an unclosed quote
-            raise UsageError(f"%%agent {line}: {error}") from None
-        except SystemExit:
-            raise UsageError("See %%agent? for the options.") from None
-        arguments.line = line
-        return arguments
+    def _check_may_run(self) -> None:
+        if self._running:
+            raise UsageError(
+                "An agent is running in this kernel already: wait for its end, or stop it. "
+                "A tool that needs an agent of its own makes one: pi_notebook.Agent(...)."
+            )
+        if not is_cell_thread():
+            raise UsageError(
+                "%%agent runs in cells, not on threads of your own: there make a pi_notebook.Agent(...) and run it."
+            )
 
     def _request(self, arguments: Any, text: str) -> tuple[RunRequest, Conversation]:
-        namespace = self.shell.user_ns
         model = self._model(arguments)
-        tools = choose_tools(arguments.tools or ",".join(self.tools), self.shell, arguments.root)
+        tools = choose_tools(arguments.tools or ",".join(self.tools), self.shell, arguments.root or self.root or None)
+        approve, rules = self._approval(arguments.approve)
+        prompt, system = self._prompt(arguments, text)
         if arguments.session is not None:
             self.session = arguments.session
         if arguments.new:
             self.conversation.reset()
         conversation = self.conversation
-        from ..agent.results import to_content
-        from ..ai.messages import TextContent
-        from .prompt import RenderedPrompt
-
-        system = arguments.system if arguments.system is not None else self.system or DEFAULT_SYSTEM
-        if arguments.raw:
-            prompt = RenderedPrompt([TextContent(text)])
-        else:
-            prompt = render_prompt(text, namespace, to_content)
-            system = render_prompt(system, namespace, to_content).text
         turn = CellTurn(self._cell_key(), text, execution_count=self._cell_count(), line=arguments.line)
         warnings = _stale_warnings(conversation.begin(turn)) + conversation.take_notices()
         timeout = arguments.approve_timeout if arguments.approve_timeout is not None else self.approve_timeout
@@ -172,17 +195,45 @@ class AgentMagics(Magics):
             system_prompt=system,
             notice=_notice(model),
             warnings=warnings,
-            approve=arguments.approve or self.approve,
+            approve=approve,
             approve_timeout=timeout or None,
-            rules=self.rules,
+            rules=rules,
             always=self.always,
             max_turns=turns or None,
             max_cost=cost or None,
             thinking=arguments.thinking or self.thinking,
-            tool_execution=arguments.tool_execution,
+            tool_execution=arguments.tool_execution or self.tool_execution,
             options=StreamOptions(headers=dict(self.headers) or None),
         )
         return request, conversation
+
+    def _prompt(self, arguments: Any, text: str) -> tuple[RenderedPrompt, str]:
+        from ..agent.results import to_content
+        from ..ai.messages import TextContent
+
+        system = arguments.system if arguments.system is not None else self.system or DEFAULT_SYSTEM
+        if arguments.raw:
+            return RenderedPrompt([TextContent(text)]), system
+        prompt = render_prompt(text, self.shell.user_ns, to_content)
+        system, said = render_system(system, self.shell.user_ns, to_content)
+        prompt.inserted += said.inserted
+        prompt.warnings += said.warnings
+        return prompt, system
+
+    def _approval(self, wanted: str | None) -> tuple[ApproveMode, Rules | None]:
+        """How to decide calls; rules that are named for this cell come beside those that are configured."""
+        how: Any = self.approve if wanted is None else wanted
+        if wanted is not None and wanted not in APPROVE_MODES:
+            how = self.shell.user_ns.get(wanted)
+            if not isinstance(how, Rules):
+                known = ", ".join(APPROVE_MODES)
+                raise UsageError(
+                    f"argument --approve: invalid choice: {wanted!r} (choose from {known}, or a variable that holds "
+                    f"Rules)"
+                )
+        if isinstance(how, Rules):
+            return "ask", how.beside(self.rules)
+        return how, self.rules
 
     def _model(self, arguments: Any) -> Model:
         from ..ai.discovery import default_model
@@ -195,10 +246,18 @@ class AgentMagics(Magics):
             return default_model()
         value = self.shell.user_ns.get(name)
         if isinstance(value, Model):
+            for option in ("base_url", "api_key_env"):
+                if getattr(arguments, option):
+                    flag = f"--{option.replace('_', '-')}"
+                    raise UsageError(f"{flag} does not go with --model {name}: that variable holds a whole Model.")
             return value
-        if name.isidentifier() and name in self.shell.user_ns:
-            raise UsageError(f"--model {name}: that variable holds a {type(value).__name__}, not a Model.")
-        return resolve_model(name, base_url=arguments.base_url, api_key_env=arguments.api_key_env)
+        try:
+            return resolve_model(name, base_url=arguments.base_url, api_key_env=arguments.api_key_env)
+        except PiNotebookError:
+            if name in self.shell.user_ns:
+                kind = type(value).__name__
+                raise UsageError(f"--model {name}: that variable holds a {kind}, not a Model.") from None
+            raise
 
     def _cell_key(self) -> tuple[str, int] | None:
         """Which cell this is, across re-runs: its id in the front end, and how many agents ran in it before this."""
@@ -224,11 +283,11 @@ class AgentMagics(Magics):
             self._thread = run.run(self._thread)
         finally:
             self._running = False
-            result = CellResult(run.result, run.view)
+            result = CellResult(run.result, run.view, self.shell)
             if out is not None:
                 self.shell.user_ns[out] = result
         if run.error is not None:
-            raise run.error
+            raise in_one_line(run.error)
         return result
 
     # ---- %agent ----------------------------------------------------------------------------------
@@ -237,11 +296,7 @@ class AgentMagics(Magics):
     @line_magic("agent")
     def agent_line(self, line: str) -> Any:
         """Commands about the agent: tools, models, key, history, show, undo, reset, resume, export, status, help."""
-        try:
-            words = shlex.split(line)
-        except ValueError as error:
-            raise UsageError(f"%agent {line}: {error}") from None
-        name, *rest = words or ["help"]
+        name, *rest = [word.text for word in split_words(line)] or ["help"]
         if name not in COMMANDS:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -263,12 +318,6 @@ class AgentMagics(Magics):
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
-
-
-def _split_silencer(cell: str) -> tuple[str, bool]:
-    """The prompt without a final `;`, and whether there was one."""
-    text = cell.rstrip()
-    return (text[:-1].rstrip(), True) if text.endswith(";") else (cell.strip("\n"), False)
 
 
 def _stale_warnings(rewound: Rewound | None) -> list[str]:

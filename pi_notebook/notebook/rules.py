@@ -172,6 +172,15 @@ class Rules:
                     raise PiNotebookError(f"Rule {pattern.source!r}: the reason to block is a text, not {reason!r}.")
                 self.block[pattern] = reason
 
+    def beside(self, others: Rules | None) -> Rules:
+        """These rules and `others` as one."""
+        if others is None:
+            return self
+        both = Rules()
+        both.allow, both.ask = self.allow + others.allow, self.ask + others.ask
+        both.block = self.block | others.block
+        return both
+
     def judge(self, question: Question) -> Verdict | None:
         """What the rules say about the call, and why; None if none fits."""
         unreadable: list[Pattern] = []
