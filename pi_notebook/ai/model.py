@@ -48,7 +48,7 @@ class Model:
         api: `openai-completions`, `openai-responses`, `anthropic-messages`, `google-generative-ai`, `scripted`
             or `practice`.
         provider: Whose key is used, and whose signatures a transcript holds.
-        base_url: Where requests go.
+        base_url: Where requests go. `ModelError` if it holds a password, which logs and errors would show.
         name: For people; `id` if empty.
         reasoning: Whether it can be asked to think.
         thinking_levels: Our level -> the provider's word; None marks a level that it does not have.
@@ -76,6 +76,11 @@ class Model:
     sampling_params: Mapping[str, Any] = field(default_factory=dict)
     compat: Mapping[str, Any] = field(default_factory=dict)
     api_key_env: str | None = None
+
+    def __post_init__(self) -> None:
+        host = self.base_url.partition("//")[2].partition("/")[0]
+        if "@" in host:
+            raise ModelError("A base URL must not hold a password: put it into a header.")
 
     @property
     def label(self) -> str:

@@ -6,6 +6,7 @@ import json
 import logging
 import random
 import string
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -80,7 +81,7 @@ async def stream_reply(
     except PiNotebookError as error:
         yield reply.error(redact(str(error), secrets))
     except Exception as error:
-        logger.debug("reply of %s", model.label, exc_info=True)
+        logger.debug("reply of %s: %s", model.label, redact(traceback.format_exc(), secrets))
         text = f"the reply could not be understood ({type(error).__name__}: {error})"
         yield reply.error(str(failure(model, text, secrets)))
 
