@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
+from ..errors import PiNotebookError
 from .conversation import CellTurn
 from .listing import Listing
 
@@ -93,14 +94,23 @@ def resume(words: list[str], magics: AgentMagics) -> str | Listing:
         beside = magics.place.file(magics.session).parent / path.name
         return _resume(magics, path if path.exists() else beside, None, "")
     if word and not word.isdecimal():
-        found = magics.place.file(word)
-        if not found.exists():
-            raise UsageError(f"%agent resume {word}: no session of this name is kept.{_others(magics)}")
-        magics.session = word
+        return _resume_session(magics, word)
     conversation = magics.conversation
     if not word and conversation.is_resumed:
         return f"This conversation is resumed already: it holds {_count(conversation.turns)}."
     return _resume(magics, magics.place.file(magics.session), magics.session, word if word.isdecimal() else "")
+
+
+def _resume_session(magics: AgentMagics, name: str) -> str:
+    path = magics.place.file(name)
+    if not path.exists():
+        raise UsageError(f"%agent resume {name}: no session of this name is kept.{_others(magics)}")
+    before, magics.session = magics.session, name
+    try:
+        return _resume(magics, path, name, "")
+    except (PiNotebookError, UsageError):
+        magics.session = before
+        raise
 
 
 def _resume(magics: AgentMagics, path: Path, session: str | None, number: str) -> str:

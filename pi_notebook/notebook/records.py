@@ -63,7 +63,10 @@ def without_keys(text: str, keys: Iterable[str]) -> str:
 
 def bounded(details: Any) -> Any:
     """`details` as JSON of about `DETAILS_LIMIT` characters at most; what has no JSON form becomes a short `repr`."""
-    return _Bounds(DETAILS_LIMIT).form(details, _DEPTH)
+    try:
+        return _Bounds(DETAILS_LIMIT).form(details, _DEPTH)
+    except Exception as error:  # their own code runs: properties, iterators
+        return f"<{type(details).__name__}: reading it failed with {type(error).__name__}>"
 
 
 class _Bounds:

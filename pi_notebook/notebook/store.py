@@ -124,6 +124,8 @@ class ConversationLog:
                 self._write(self._fd, encode(record, self._keys))
             except OSError as error:
                 self._fail(error)
+            except Exception as error:  # something in the record that nobody foresaw must not end a run
+                self._notices.append(f"A {record['type']} could not be kept on disk: {type(error).__name__}: {error}")
 
     def __del__(self) -> None:
         self._close()
@@ -216,8 +218,8 @@ def read_records(path: Path) -> tuple[list[Record], list[str]]:
                 record = _parsed(line)
                 if record is not None:
                     check_version(record, path)
-                    if record["type"] == "conversation" and lost and lost[-1] == number - 1:
-                        lost.pop()  # torn by a crash, and told of when that was resumed
+                    if "from" in record and lost and lost[-1] == number - 1:
+                        lost.pop()  # torn by a crash, and told of when this conversation was resumed
                     records.append(record)
                 elif line.strip():
                     lost.append(number)

@@ -167,9 +167,12 @@ class TestResume:
         file.write_bytes(file.read_bytes()[:-3])
         lines = str(kernel().say("resume")).splitlines()
         assert "The kernel ended during that one" in lines[0]
-        assert lines[1:] == [
-            "The last line of the file is torn (the kernel ended while it was written) and is left out."
-        ]
+        told = "The last line of the file is torn (the kernel ended while it was written) and is left out."
+        assert lines[1:] == [told]
+        shell = kernel()
+        shell.say("resume")
+        shell.agent("two", "'2'")
+        assert len(str(kernel().say("resume")).splitlines()) == 1, "told once"
 
     def test_a_newer_schema_is_an_error_that_says_what_to_do(self, kernel: Callable[[], Shell], tmp_path: Path) -> None:
         kernel().agent("one", "'1'")

@@ -177,7 +177,7 @@ class TestFile:
         started(path, UserMessage("two"))
         kept, notices = read_conversations(path)
         assert [len(each.history().path[0].messages) for each in kept] == [1, 0]
-        assert notices == []
+        assert notices == ["Lines that cannot be read are left out: 4 of nb.ipynb.jsonl."]
 
     @pytest.mark.parametrize(
         "rubbish", [b"\0" * 4096, b"\xff\xfe\n", b"[" * 100_000, b"5\n", b"null\n", b'{"type": 1}\n']
@@ -506,6 +506,13 @@ class TestDetails:
 
     def test_an_object_whose_repr_fails(self) -> None:
         assert bounded([Broken()])[0].startswith("<Broken instance at")
+
+    def test_an_object_that_cannot_be_read(self) -> None:
+        class Evil(dict):  # type: ignore[type-arg]
+            def items(self) -> Any:
+                raise RuntimeError("no")
+
+        assert bounded(Evil(a=1)) == "<Evil: reading it failed with RuntimeError>"
 
     def test_large_and_endless_details_are_cut(self) -> None:
         circle: list[Any] = []
