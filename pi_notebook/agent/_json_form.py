@@ -72,6 +72,12 @@ def _of_object(value: Any, above: tuple[int, ...]) -> Any:
     return safe_text(value)
 
 
+def goes_by_name(kind: type) -> bool:
+    """Whether `kind` is an enum that a model picks from by name, as JSON does not have its values (`(255, 0, 0)`)."""
+    scalars = (str, int, float, type(None))
+    return issubclass(kind, enum.Enum) and not all(isinstance(member.value, scalars) for member in kind)
+
+
 def is_listed(value: Any) -> bool:
     """Whether `value` is a plain run of items (list, tuple, range, deque, view of a dict) and no text."""
     if isinstance(value, str | bytes | bytearray | memoryview):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..ai.abort import AbortController
 from ..ai.messages import ToolCall
-from ._json_form import json_form
+from ._json_form import goes_by_name, json_form
 from ._pictures import is_picture
 from ._tables import is_table
 from .tool import Host, Tool, ToolContext, ToolResult
@@ -81,6 +81,8 @@ def json_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     for name, value in arguments.items():
         if _is_json(value):
             raw[name] = value
+        elif goes_by_name(type(value)):
+            raw[name] = value.name
         elif _must_be_named(value):
             handed[f"_{name}"] = value
             raw[name] = f"_{name}"

@@ -61,7 +61,10 @@ def compile_with_pydantic(
     keys: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     for number, each in enumerate(parameters):
-        annotation, key = _field_annotation(each, defaults)
+        try:
+            annotation, key = _field_annotation(each, defaults)
+        except (AttributeError, TypeError) as error:  # `x: 3`: no type at all
+            raise _refusal(tool_name, each, TypeError(str(error))) from None
         keys[each.name] = key
         optional = each.variadic or each.name in defaults or each.default is _NOT_GIVEN
         fields[f"p{number}"] = (annotation, Field(default_factory=lambda: None) if optional else ...)

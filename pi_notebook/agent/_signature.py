@@ -15,6 +15,7 @@ from typing import Annotated, Any, Union
 
 from ..errors import ToolDefinitionError
 from ._docstrings import Docstring
+from ._json_form import goes_by_name
 from ._simple_types import Convert, list_of, simple_type
 from .tool import ToolContext
 
@@ -366,6 +367,8 @@ def _json_default(value: Any) -> Any:
         return value
     if type(value) is float:
         return value if math.isfinite(value) else _NOT_GIVEN
+    if goes_by_name(type(value)):
+        return value.name
     try:
         import json
 

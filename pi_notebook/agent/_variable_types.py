@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import enum
 import sys
 import types
 import typing
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union
 
+from ._json_form import goes_by_name
 from .tool import ToolContext
 
 _MAX_CANDIDATES = 20
@@ -69,6 +71,29 @@ class _ByName:
         return f"variables that hold a {type_name(self.kind)}: {', '.join(ordered[:_MAX_CANDIDATES])}{more}"
 
 
+class _ByMemberName:
+    """pydantic's handling of an enum whose values JSON does not have (`RED = (255, 0, 0)`): by the members' names."""
+
+    def __init__(self, kind: type[enum.Enum]) -> None:
+        self.kind = kind
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.find)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.kind.__members__), "title": self.kind.__name__}
+
+    def find(self, name: Any) -> enum.Enum:
+        """The member of that name, or a member as it is. Raises ValueError with the names that would do."""
+        if isinstance(name, self.kind):
+            return name
+        if isinstance(name, str) and name in self.kind.__members__:
+            return self.kind[name]
+        raise ValueError(f"expected one of {', '.join(self.kind.__members__)}")
+
+
 def _variables() -> Mapping[str, Any]:
     context = ToolContext.current()
     return context.host.variables() if context is not None else {}
@@ -124,6 +149,8 @@ def _for_class(kind: type) -> Any:
         return kind
     if sys.version_info < (3, 12) and typing.is_typeddict(kind):
         return _typed_dict(kind)
+    if goes_by_name(kind):
+        return Annotated[kind, _ByMemberName(kind)]
     if (scalar := _scalar(kind)) is not None:
         return scalar
     return _by_name(kind) if _is_data_class(kind) else kind

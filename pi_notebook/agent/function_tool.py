@@ -7,6 +7,7 @@ import functools
 import inspect
 import re
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -186,6 +187,8 @@ class FunctionTool(Tool, Generic[P, R]):
             self.unbound = True
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if self.in_class_body and not self.unbound and isinstance(instance, type):  # `@classmethod` above `@tool`
+            return FunctionTool(types.MethodType(self.function, instance), **{**self.options, "name": self.name})
         if not self.unbound or (instance is None and not isinstance(self.function, classmethod)):
             return self
         bound = cast(Any, self.function).__get__(instance, owner)
@@ -292,6 +295,9 @@ def _docstring(function: Any) -> str | None:
     """Its own docstring, not that of its type (`partial`, `object`)."""
     if isinstance(function, functools.partial):
         return _docstring(function.func)
+    if inspect.ismethod(function) and isinstance(function.__self__, type):
+        # `getdoc` would look for an inherited one under the method's name, and so come back here without end.
+        return inspect.cleandoc(function.__doc__ or "")
     if inspect.isroutine(function) or isinstance(function, type | classmethod | staticmethod):
         return inspect.getdoc(function)
     own: str | None = type(function).__call__.__doc__

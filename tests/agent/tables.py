@@ -30,6 +30,11 @@ class Color(enum.Enum):
     BLUE = "blue"
 
 
+class Paint(enum.Enum):
+    RED = (255, 0, 0)
+    BLUE = (0, 0, 255)
+
+
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
@@ -68,7 +73,7 @@ def namespace() -> dict[str, Any]:
     from matplotlib.figure import Figure
     from PIL import Image
 
-    own = {each.__name__: each for each in (Color, Level, Address, Tree, Point, Options, Span)}
+    own = {each.__name__: each for each in (Color, Paint, Level, Address, Tree, Point, Options, Span)}
     shared = {
         "Annotated": Annotated, "Any": Any, "Field": Field, "Literal": Literal, "Optional": Optional, "Union": Union,
         "Path": pathlib.Path, "Decimal": decimal.Decimal, "UUID": uuid.UUID, "date": datetime.date,
@@ -144,6 +149,7 @@ SIGNATURES = [
     _x("Literal['fast', 'slow']", "fast", "'fast'"),
     _x("Literal[1, 2, 4]", "2", "2"),
     _x("Color", "red", "<Color.RED: 'red'>"),
+    _x("Paint", "RED", "<Paint.RED: (255, 0, 0)>"),
     _x("Level", 2, "<Level.HIGH: 2>"),
     _x("list[int]", ["1", 2], "[1, 2]"),
     _x("list", [1, "a"], "[1, 'a']"),

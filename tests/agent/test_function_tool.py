@@ -251,6 +251,29 @@ class TestKindsOfCallables:
         assert run(Search(0).kind, n=1) == "Search1"
         assert run(Search.twice, n=2) == 4
 
+    def test_class_methods_without_a_docstring_and_under_their_decorator(self) -> None:
+        class Counter:
+            step = 2
+
+            @tool
+            @classmethod
+            def bare(cls, n: int) -> int:
+                return n * cls.step
+
+            @classmethod
+            @tool
+            def under(cls, n: int) -> int:
+                """Times the step."""
+                return n * cls.step
+
+        class Faster(Counter):
+            step = 3
+
+        assert (run(Counter.bare, n=1), run(Faster.bare, n=1), Counter.bare(2)) == (2, 3, 4)
+        assert Counter.bare.description.startswith("bare(n:")
+        assert (run(Counter.under, n=1), run(Faster().under, n=1), Faster.under(2)) == (2, 3, 6)
+        assert Counter.under.description == "Times the step."
+
     def test_a_method_of_an_object(self) -> None:
         minus = tool(Search(5).minus)
 
@@ -422,7 +445,7 @@ class NotJson:
 class TestRefusedParameters:
     @pytest.mark.parametrize(
         "annotation",
-        [Callable[[int], int], NotJson, threading.Event, type[int], typing.Self, list[NotJson], Optional[NotJson]],
+        [Callable[[int], int], NotJson, threading.Event, type[int], typing.Self, list[NotJson], Optional[NotJson], 3],
         ids=str,
     )
     def test_a_type_without_a_json_form_is_refused_by_name_in_one_line(self, annotation: Any) -> None:
