@@ -7,17 +7,13 @@ events built from the packages' event types, served and read.
 from __future__ import annotations
 
 import asyncio
-import collections.abc
-import functools
 import json
 from collections.abc import AsyncIterator, Iterable
-from types import UnionType
-from typing import Any, Union
+from typing import Any
 
 import httpx
 import pytest
-import typing_extensions
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pi_notebook.ai.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, UserMessage
 from pi_notebook.ai.model import Context, CostRates, Model, StreamOptions, adapter, stream
@@ -25,11 +21,9 @@ from pi_notebook.ai.transport import Connection
 from tests.conformance import wire
 from tests.conformance.case import PUBLIC_DATA
 
+from .official import check_request
+
 CASES = {case.name: case.data for case in wire.cases(PUBLIC_DATA / "wire" / "requests")}
-
-
-def recorded(api: str) -> list[str]:
-    return [name for name, data in CASES.items() if data["api"] == api and "no_request" not in data]
 
 
 def body_of(name: str) -> dict[str, Any]:
@@ -40,103 +34,16 @@ def body_of(name: str) -> dict[str, Any]:
     return json.loads(json.dumps(body))
 
 
-# What a package does not know, and who does: the API behind Claude models that still sample; servers that bend the
-# chat protocol (reasoning text, Anthropic's caching marks, switches for thinking, names on tool messages).
-KNOWN_ELSEWHERE = {
-    "anthropic-messages": {"temperature"},
-    "openai-completions": {"reasoning_content", "cache_control", "enable_thinking", "reasoning"},
-    "openai-responses": set(),
-}
-
-
-def known_part(api: str, value: Any) -> Any:
-    """`value` without the keys that are known elsewhere only."""
-    if isinstance(value, list):
-        return [known_part(api, item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    leave_out = KNOWN_ELSEWHERE[api] | ({"name"} if value.get("role") == "tool" else set())
-    return {key: known_part(api, item) for key, item in value.items() if key not in leave_out}
-
-
-CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-def check(kind: Any, value: Any) -> None:
-    """Validate against a typed dict, with no unknown key anywhere."""
-    TypeAdapter(list[exact(kind)], config=CONFIG).validate_python([value])  # type: ignore[misc]
-
-
-@functools.cache
-def exact(kind: Any) -> Any:
-    """`kind` with lists for iterables (which are read lazily), and without response types (which take any key)."""
-    if typing_extensions.is_typeddict(kind):
-        hints = typing_extensions.get_type_hints(kind)
-        needed = kind.__required_keys__
-        given = {
-            name: (typing_extensions.Required if name in needed else typing_extensions.NotRequired)[exact(hint)]
-            for name, hint in hints.items()
-        }
-        return typing_extensions.TypedDict(kind.__name__, given)
-    origin, inside = typing_extensions.get_origin(kind), typing_extensions.get_args(kind)
-    if origin is collections.abc.Iterable:
-        return list[exact(inside[0])]  # type: ignore[misc]
-    if origin in (Union, UnionType):
-        return Union[tuple(exact(part) for part in inside if not is_response(part))]  # noqa: UP007
-    if origin in (list, dict):
-        return origin[tuple(exact(part) for part in inside)] if len(inside) > 1 else origin[exact(inside[0])]
-    return kind
-
-
-def is_response(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-@pytest.mark.parametrize("name", recorded("anthropic-messages"))
-def test_anthropic_takes_the_request(name: str) -> None:
-    from anthropic.types.message_create_params import MessageCreateParamsStreaming
-
-    check(MessageCreateParamsStreaming, known_part("anthropic-messages", body_of(name)))
-
-
-@pytest.mark.parametrize("name", recorded("google-generative-ai"))
-def test_google_takes_the_request(name: str) -> None:
-    from google.genai import types
-
-    body = body_of(name)
-    parts = {
-        "contents": list[types.Content],
-        "systemInstruction": types.Content,
-        "tools": list[types.Tool],
-        "toolConfig": types.ToolConfig,
-        "generationConfig": types.GenerationConfig,
-    }
-    assert body.keys() <= parts.keys()
-    for key, value in body.items():
-        TypeAdapter(parts[key]).validate_json(json.dumps(value), strict=False)
-
-
-@pytest.mark.parametrize("name", recorded("openai-completions"))
-def test_openai_takes_the_chat_request(name: str) -> None:
-    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-
-    check(CompletionCreateParamsStreaming, known_part("openai-completions", body_of(name)))
-
-
-@pytest.mark.parametrize("name", recorded("openai-responses"))
-def test_openai_takes_the_responses_request(name: str) -> None:
-    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-
-    check(ResponseCreateParamsStreaming, known_part("openai-responses", body_of(name)))
+@pytest.mark.parametrize("name", [name for name, data in CASES.items() if "no_request" not in data])
+def test_the_provider_takes_the_request(name: str) -> None:
+    check_request(CASES[name]["api"], body_of(name))
 
 
 def test_the_check_notices_an_unknown_key() -> None:
-    from anthropic.types.message_create_params import MessageCreateParamsStreaming
-
     body = body_of("anthropic-messages--roundtrip")
     body["messages"][0]["content"] = [{"type": "text", "text": "x", "colour": "red"}]
     with pytest.raises(ValidationError, match="colour"):
-        check(MessageCreateParamsStreaming, body)
+        check_request("anthropic-messages", body)
 
 
 # Replies
