@@ -30,16 +30,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(without))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _conversations_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What kernels and shells of tests keep on disk is not kept among the sources."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JPY_SESSION_NAME", str(tmp_path_factory.mktemp("notebook") / "test.ipynb"))
+        yield
+
+
 @pytest.fixture(scope="module")
-def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Session]]:
+def sessions() -> Iterator[Callable[[str], Session]]:
     """Running kernels by ipykernel version, one process per module; the namespace is emptied at each asking."""
     running: dict[str, Session] = {}
-    notebook = tmp_path_factory.mktemp("notebook") / "test.ipynb"
 
     def get(version: str) -> Session:
         session = running.get(version)
         if session is None:
-            session = running[version] = start_session(kernel_name(version), JPY_SESSION_NAME=str(notebook))
+            session = running[version] = start_session(kernel_name(version))
         else:
             session.run("%reset -f", silent=True)
         session.reset()
