@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,8 +48,11 @@ def replies(*answers: bytes) -> list[Handler]:
 
 
 @contextlib.asynccontextmanager
-async def serving(handlers: Iterable[Handler]) -> AsyncIterator[Server]:
-    """Serve request n with the n-th handler; the last one is repeated. `closed` is set when a client hangs up."""
+async def serving(handlers: Iterable[Handler], tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """Serve request n with the n-th handler; the last one is repeated. `closed` is set when a client hangs up.
+
+    With `tls` the address is https://localhost.
+    """
     rest = list(handlers)
     server = Server("")
 
@@ -62,8 +66,9 @@ async def serving(handlers: Iterable[Handler]) -> AsyncIterator[Server]:
         try:
             text = (await reader.readuntil(b"\r\n\r\n")).decode()
             server.heads.append(text)
-            length = int(text.lower().partition("content-length:")[2].split()[0])
-            server.bodies.append(json.loads(await reader.readexactly(length)))
+            _, _, after = text.lower().partition("content-length:")
+            if after:
+                server.bodies.append(json.loads(await reader.readexactly(int(after.split()[0]))))
             handler = rest.pop(0) if len(rest) > 1 else rest[0]
             watcher = asyncio.ensure_future(reader.read(1))
             watcher.add_done_callback(lambda _: server.closed.set())
@@ -73,8 +78,9 @@ async def serving(handlers: Iterable[Handler]) -> AsyncIterator[Server]:
         finally:
             writer.close()
 
-    listener = await asyncio.start_server(connected, "127.0.0.1", 0)
-    server.base_url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+    listener = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+    origin = "https://localhost" if tls else "http://127.0.0.1"
+    server.base_url = f"{origin}:{listener.sockets[0].getsockname()[1]}/v1"
     try:
         yield server
     finally:
