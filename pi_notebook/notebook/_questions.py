@@ -83,8 +83,13 @@ class QuestionBox:
             self._said.value = f"<div{part('small', 'muted')}>This question was settled before.</div>"
 
     def _on_reason_message(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
-        if content.get("event") == "submit" and self._reason.value.strip():
-            self._decide_to_block()
+        if content.get("event") == "submit":
+            when_typed([self._reason], self._on_reason)
+
+    def _on_reason(self) -> None:
+        if not self._settled and self._reason.value.strip():
+            self._settle()
+            self._tell(Decision("block", self._reason.value.strip()))
 
     def _open_form(self) -> None:
         if self._settled or self._form is not None:

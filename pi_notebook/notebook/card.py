@@ -135,8 +135,7 @@ class Card:
                 steer(text)
 
         def submit() -> None:
-            if field.value.strip():
-                when_typed([field], take)
+            when_typed([field], take)
 
         def on_message(widget: Any, content: dict[str, Any], buffers: Any) -> None:
             if content.get("event") == "submit":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from tests.notebook.hostile import HOSTILE
 
 from .jupyter import REPOSITORY, Notebook, Server

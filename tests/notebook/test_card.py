@@ -136,17 +136,28 @@ def test_block_carries_the_reason() -> None:
     assert (answers[0][1].kind, answers[0][1].reason) == ("block", "keep them")
 
 
-def test_enter_blocks_with_a_reason_and_does_nothing_without() -> None:
+def test_enter_blocks_with_all_that_was_typed_though_it_arrives_before_the_end() -> None:
     play, _ = asking()
     card, answers, _ = make_card(play)
     field = named(card, "reason to block, for the model (Enter blocks)", "Text")
     press_enter(field)
-    assert answers == []
-    field.value = "not now"
-    press_enter(field)
-    field.value = "not now, please"  # the end of what was typed comes after Enter
+    field.value = "not"
+    field.value = "not now, please"
     wait_for(lambda: bool(answers))
-    assert (answers[0][1].kind, answers[0][1].reason) == ("block", "not now, please")
+    assert [(d.kind, d.reason) for _, d in answers] == [("block", "not now, please")]
+
+
+def test_enter_without_a_reason_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    play, _ = asking()
+    card, answers, _ = make_card(play)
+    waited: list[Callable[[], None]] = []
+    monkeypatch.setattr("pi_notebook.notebook._questions.when_typed", lambda fields, act: waited.append(act))
+    press_enter(named(card, "reason to block, for the model (Enter blocks)", "Text"))
+    for act in waited:
+        act()
+    assert (len(waited), answers) == (1, [])
+    named(card, "Approve").click()
+    assert [d.kind for _, d in answers] == ["approve"]
 
 
 def test_an_edit_is_checked_against_the_schema_before_it_is_sent() -> None:
