@@ -13,7 +13,8 @@ from .conversation import THIS_KERNEL, CellTurn, History, mended
 from .records import Record
 from .store import read_records
 
-Lines = list[tuple["KeptConversation", Record]]
+_PASSING_IDS = "vscode-notebook-cell:"
+"""VS Code names a cell by its place among those of the open editor: in the next one that may be another cell."""
 
 
 @dataclass(eq=False)
@@ -47,6 +48,8 @@ class KeptConversation:
                 turn.messages[:] = mended(turn.messages)
             for turn in history.turns[known:]:
                 turn.is_earlier = kept.is_earlier
+                if kept.is_earlier and turn.key is not None and turn.key[0].startswith(_PASSING_IDS):
+                    turn.key = None
         return history
 
 

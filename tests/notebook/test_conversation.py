@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pi_notebook.ai.handover import handover
 from pi_notebook.ai.messages import AssistantMessage, Message, TextContent, ToolCall, ToolResultMessage, UserMessage
 from pi_notebook.ai.model import Model
+from pi_notebook.notebook import kept as kept_module
 from pi_notebook.notebook.conversation import KERNEL_ENDED, CellTurn, Conversation, History, mended
 from pi_notebook.notebook.kept import read_conversations
 from pi_notebook.notebook.store import ConversationLog
@@ -330,6 +331,14 @@ class TestResumed:
             seen.append(prompts(third))
         assert seen == [["a2"], ["a", "b2"], ["a", "b", "c"], ["a", "b"], ["a"], []]
         assert prompts(resumed(path)) == ["a2"], "an emptied conversation is not the latest to go on from"
+
+    def test_ids_of_vs_code_count_in_one_kernel_only(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / ".pi_notebook" / "nb.jsonl"
+        cell = "vscode-notebook-cell:/work/nb.ipynb#W0sZmlsZQ%3D%3D"
+        run(Conversation("", ConversationLog(path)), cell, "one")
+        assert run(resumed(path), cell, "two").replaced.prompt == "one"
+        monkeypatch.setattr(kept_module, "THIS_KERNEL", "another")
+        assert run(resumed(path), cell, "three") is None
 
     def test_two_kernels_that_go_on_from_one_conversation_do_not_disturb_each_other(self, tmp_path: Path) -> None:
         path = tmp_path / ".pi_notebook" / "nb.jsonl"
