@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from ..ai.abort import AbortController, AbortSignal
 from ..ai.messages import (
@@ -22,7 +21,7 @@ from ..ai.messages import (
 )
 from ..ai.model import Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..errors import AgentError
-from .events import AgentEnd, AgentEvent, MessageEnd, MessageStart, MessageUpdate, TurnEnd
+from .events import AgentEnd, AgentEvent, MessageEnd, MessageStart, TurnEnd
 from .guards import Guards
 from .hooks import (
     AfterToolCall,
@@ -39,93 +38,16 @@ from .hooks import (
 )
 from .loop import LoopConfig, check_can_continue, run_loop, run_loop_continue
 from .result import RunResult, ToolCallRecord
+from .state import AgentState, MessageQueue, QueueMode
 from .tool import ExecutionMode, Host, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
-QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+ENDED_AFTER = 1.0
+"""Seconds after an abort within which a run ends by itself, whatever its tools do."""
+
 Listener: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
 Prompt: TypeAlias = str | Message | Sequence[Message]
-
-
-class AgentState:
-    """What an agent knows and does now. `tools` and `messages` are copied when assigned."""
-
-    def __init__(
-        self,
-        model: Model,
-        system_prompt: str,
-        thinking_level: ThinkingLevel,
-        tools: Iterable[Tool],
-        messages: Iterable[Message],
-    ) -> None:
-        self.model = model
-        self.system_prompt = system_prompt
-        self.thinking_level = thinking_level
-        self._tools = list(tools)
-        self._messages = list(messages)
-        self._streaming: MessageStart | MessageUpdate | None = None
-        self._pending: Counter[str] = Counter()
-        self.is_streaming = False
-        self.error_message: str | None = None
-
-    @property
-    def tools(self) -> list[Tool]:
-        return self._tools
-
-    @tools.setter
-    def tools(self, tools: Iterable[Tool]) -> None:
-        self._tools = list(tools)
-
-    @property
-    def messages(self) -> list[Message]:
-        return self._messages
-
-    @messages.setter
-    def messages(self, messages: Iterable[Message]) -> None:
-        self._messages = list(messages)
-
-    @property
-    def streaming_message(self) -> Message | None:
-        """The message that is arriving, as far as it has come; None between messages."""
-        return self._streaming.message if self._streaming else None
-
-    @property
-    def pending_tool_calls(self) -> frozenset[str]:
-        """Ids of the calls that have started and not ended."""
-        return frozenset(self._pending)
-
-    def _reduce(self, event: AgentEvent) -> None:
-        kind = event.type
-        if kind == "message_update" or kind == "message_start":
-            self._streaming = event  # type: ignore[assignment]
-        elif event.type == "message_end":
-            self._streaming = None
-            self._messages.append(event.message)
-        elif event.type == "tool_execution_start":
-            self._pending[event.tool_call_id] += 1
-        elif event.type == "tool_execution_end":
-            self._pending[event.tool_call_id] -= 1
-            self._pending += Counter()  # drops what has come to zero
-        elif event.type == "turn_end":
-            self.error_message = event.message.error_message or self.error_message
-        elif event.type == "agent_end":
-            self._streaming = None
-
-
-class _Queue:
-    """Messages that wait to be told to the model."""
-
-    def __init__(self, mode: QueueMode) -> None:
-        self.mode = mode
-        self.messages: deque[Message] = deque()
-
-    def drain(self) -> list[Message]:
-        if self.mode == "all":
-            taken = list(self.messages)
-            self.messages.clear()
-            return taken
-        return [self.messages.popleft()] if self.messages else []
 
 
 class _ActiveRun:
@@ -201,8 +123,8 @@ class Agent:
         self.host = host
         self.options = options or StreamOptions()
         self.stream_function = stream
-        self._steering = _Queue(steering_mode)
-        self._follow_up = _Queue(follow_up_mode)
+        self._steering = MessageQueue(steering_mode)
+        self._follow_up = MessageQueue(follow_up_mode)
         self._listeners: dict[object, Listener] = {}
         self._run: _ActiveRun | None = None
 
@@ -415,7 +337,7 @@ class Agent:
     async def _should_stop(self, turn: TurnContext) -> bool:
         run = self._run
         assert run is not None
-        run.stopped_by, note = run.guards.after_turn(turn)
+        run.stopped_by, note = run.guards.after_turn(turn, queued=self.has_queued_messages())
         if note is not None:
             run.notes.append(note)
         asked = self.should_stop_after_turn is not None and await settle(self.should_stop_after_turn(turn))
@@ -435,15 +357,13 @@ class Agent:
         connection = self.options.connection or Connection()
         self.options = replace(self.options, connection=connection)
         try:
-            await execute()
+            await _until_cancelled(execute, run.controller)
         except Exception as error:
             await self._fail(error, run.controller.signal.aborted)
         finally:
             if own:
                 self.options = replace(self.options, connection=None)
-            state.is_streaming = False
-            state._streaming = None
-            state._pending.clear()
+            state.rest()
             self._run = None
             run.idle.set()
             if own:
@@ -469,7 +389,7 @@ class Agent:
         """Keep the state, then tell the listeners."""
         run = self._run
         assert run is not None
-        self.state._reduce(event)
+        self.state.reduce(event)
         if event.type == "message_end":
             run.messages.append(event.message)
         elif event.type == "tool_execution_end":
@@ -482,6 +402,20 @@ class Agent:
                     await told
             except Exception:
                 logger.exception("a listener raised on %s", event.type)
+
+
+async def _until_cancelled(execute: Callable[[], Awaitable[Any]], controller: AbortController) -> None:
+    """Await `execute()`. Cancelled (a Ctrl-C in a script), it is aborted first, so that its tools hear of it and every
+    call gets its result; what has not ended by then is cancelled too."""
+    task = asyncio.ensure_future(execute())
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        controller.abort("the run was cancelled")
+        await asyncio.wait([task], timeout=ENDED_AFTER)
+        if not task.cancel() and not task.cancelled():
+            task.exception()  # the cancelling is what the caller hears of
+        raise
 
 
 def _as_messages(prompt: Prompt, images: Sequence[ImageContent] = ()) -> list[Message]:

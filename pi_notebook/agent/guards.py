@@ -25,15 +25,20 @@ class Guards:
         self.max_cost = max_cost
         self.turns = 0
         self.cost = 0.0
-        self.last_calls: list[Any] | None = None
-        self.repeats = 1
+        self.last_calls: list[Any] = []
+        self.repeats = 0
+        self.pointed_out = False
 
-    def after_turn(self, turn: TurnContext) -> tuple[str, UserMessage | None]:
-        """Returns (reason to stop or "", word to the model or None). A turn without calls ends anyway."""
+    def after_turn(self, turn: TurnContext, *, queued: bool = False) -> tuple[str, UserMessage | None]:
+        """Returns (reason to stop or "", word to the model or None).
+
+        Args:
+            queued: Messages wait to be told to the model; else a turn without calls ends the run anyway.
+        """
         self.turns += 1
         usage = total_usage([turn.message.usage])
         self.cost += usage.cost.total if usage.cost else 0.0
-        if not turn.tool_results:
+        if not turn.tool_results and not queued:
             return "", None
         if self.max_cost is not None and self.cost >= self.max_cost:
             return f"Stopped: this run has cost ${self.cost:.4f}, and max_cost is ${self.max_cost:g}.", None
@@ -46,22 +51,30 @@ class Guards:
             (call.name, _key(call.arguments), result.content, result.is_error)
             for call, result in zip(turn.message.tool_calls, turn.tool_results, strict=False)
         ]
-        self.repeats = self.repeats + 1 if calls == self.last_calls else 1
-        self.last_calls = calls
-        names = ", ".join(dict.fromkeys(call.name for call in turn.message.tool_calls))
-        if self.repeats > REPEATS_TO_POINT_OUT:
+        if not calls:
+            return "", None
+        if all(call == calls[0] for call in calls):  # one call, as often as the reply holds it
+            times, calls = len(calls), calls[:1]
+        else:
+            times = 1
+        if calls != self.last_calls:
+            self.last_calls, self.repeats, self.pointed_out = calls, 0, False
+        self.repeats += times
+        if self.repeats < REPEATS_TO_POINT_OUT:
+            return "", None
+        names = ", ".join(dict.fromkeys(call[0] for call in calls))
+        if self.pointed_out:
             return (
                 f"Stopped: {names} was called {self.repeats} times with the same arguments and the same result.",
                 None,
             )
-        if self.repeats == REPEATS_TO_POINT_OUT:
-            text = (
-                f"(Automatic note) You have called {names} {self.repeats} times running with the same arguments, and "
-                "the result was the same each time. Another such call ends this run. Use the result you have, "
-                "change the arguments, or answer."
-            )
-            return "", UserMessage(text)
-        return "", None
+        self.pointed_out = True
+        text = (
+            f"(Automatic note) You have called {names} {self.repeats} times running with the same arguments, and "
+            "the result was the same each time. Another such call ends this run. Use the result you have, "
+            "change the arguments, or answer."
+        )
+        return "", UserMessage(text)
 
 
 def _key(arguments: Any) -> str:

@@ -256,6 +256,52 @@ def test_call_works_inside_a_running_loop() -> None:
     assert asyncio.run(inside()) == "got 2"
 
 
+def test_a_cancelled_prompt_is_an_abort_that_its_tools_hear() -> None:
+    heard = threading.Event()
+
+    async def execute(call_id: str, params: Any, signal: Any, on_update: Any) -> str:
+        started.set()
+        await signal.wait()
+        heard.set()
+        return "ended"
+
+    async def main() -> list[str]:
+        nonlocal started
+        started = asyncio.Event()
+        agent = Agent(model=scripted([call("waits")], "never"), tools=[Tool("waits", "waits", ANY, execute)])
+        task = asyncio.ensure_future(agent.prompt("go"))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not agent.state.is_streaming and agent.signal is None
+        return roles(agent)
+
+    started: Any = None
+    assert asyncio.run(main())[:3] == ["user", "assistant", "tool_result"]
+    assert heard.is_set()
+
+
+def test_a_cancelled_prompt_whose_hook_hangs_is_cancelled_all_the_same() -> None:
+    async def hangs(*_: Any) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def main() -> Agent:
+        nonlocal started
+        started = asyncio.Event()
+        agent = Agent(model=scripted([call("a")]), tools=[make("a")], before_tool_call=hangs)
+        task = asyncio.ensure_future(agent.prompt("go"))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return agent
+
+    started: Any = None
+    assert asyncio.run(main()).signal is None
+
+
 class TestGuards:
     def test_max_turns_stops_a_run_that_goes_on(self) -> None:
         replies = [[call("a", n=n)] for n in range(5)]
@@ -263,6 +309,13 @@ class TestGuards:
         result = agent.run("go")
         assert (result.turns, result.stopped_by) == (3, "Stopped after 3 turns (max_turns=3).")
         assert roles(agent)[-1] == "tool_result"
+
+    def test_max_turns_stops_a_run_that_queued_messages_keep_going(self) -> None:
+        agent = Agent(model=scripted(*["again"] * 9), max_turns=3)
+        agent.subscribe(lambda event, _: agent.follow_up("more") if event.type == "turn_end" else None)
+        result = agent.run("go")
+        assert (result.turns, result.stopped_by) == (3, "Stopped after 3 turns (max_turns=3).")
+        assert agent.has_queued_messages()
 
     def test_a_last_answer_at_the_limit_is_no_stop(self) -> None:
         agent = Agent(model=scripted([call("a")], "done"), tools=[make("a")], max_turns=2)
@@ -284,6 +337,14 @@ class TestGuards:
         assert result.stopped_by == "Stopped: a was called 4 times with the same arguments and the same result."
         notes = [m.content for m in result.messages if m.role == "user"][1:]
         assert len(notes) == 1 and "3 times running with the same arguments" in str(notes[0])
+
+    def test_repetitions_inside_a_reply_count_and_are_pointed_out_first(self) -> None:
+        same = [call("a", x=1), call("a", x=1), call("a", x=1), call("a", x=1)]
+        agent = Agent(model=scripted(same, [call("a", x=1)], "never"), tools=[make("a")])
+        result = agent.run("go")
+        assert result.stopped_by == "Stopped: a was called 5 times with the same arguments and the same result."
+        notes = [m.content for m in result.messages if m.role == "user"][1:]
+        assert len(notes) == 1 and "4 times running with the same arguments" in str(notes[0])
 
     def test_a_call_whose_result_changes_is_no_repetition(self) -> None:
         counter = iter(range(10))
