@@ -9,8 +9,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from ..agent.execution import ABANDONED, ABORTED, INTERRUPTED, TRUNCATED
 from ..agent.tool import Progress, ToolResult
+from ..ai.abort import Aborted
 from ..ai.json_arguments import partial_arguments
+from .conversation import KERNEL_ENDED
 
 if TYPE_CHECKING:
     from ..agent.hooks import Decision, Question
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["queued", "waiting for you", "running", "done", "failed", "blocked", "stopped"]
 Level: TypeAlias = Literal["info", "warning", "error"]
 
+_ABANDONED = ABANDONED.partition("{")[0]
+_TRUNCATED = TRUNCATED.partition("{")[0]
 # Arguments still arriving are shown as far as this many characters: the whole may be megabytes.
 _SHOWN_RAW = 2_000
 
@@ -151,3 +156,15 @@ class Notice:
 
 
 Item: TypeAlias = Text | Row | Steering | Notice
+
+
+def end_state(row: Row, result: ToolResult) -> State:
+    """Why a call has an error result: a refusal has neither begun nor an exception behind it."""
+    text = result.text
+    if row.decision is not None and row.decision.kind == "block":
+        return "blocked"
+    if isinstance(result.error, Aborted) or text in (ABORTED, INTERRUPTED, KERNEL_ENDED) or text.startswith(_ABANDONED):
+        return "stopped"
+    refused = not row.begun and result.duration_ms is None and result.error is None
+    named = not text.startswith((_TRUNCATED, "There is no tool named", "Validation failed for tool"))
+    return "blocked" if refused and named else "failed"

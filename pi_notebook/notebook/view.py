@@ -20,18 +20,12 @@ from ..agent.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from ..agent.execution import ABANDONED, ABORTED, INTERRUPTED, TRUNCATED
 from ..agent.tool import ConsoleText, Progress, ToolResult
-from ..ai.abort import Aborted
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, Usage, UserMessage
-from ._items import Item, Level, Notice, Row, State, Steering, Text
-from .conversation import KERNEL_ENDED
+from ._items import Item, Level, Notice, Row, State, Steering, Text, end_state
 
 if TYPE_CHECKING:
     from ..agent.hooks import Decision, Question
-
-_ABANDONED = ABANDONED.partition("{")[0]
-_TRUNCATED = TRUNCATED.partition("{")[0]
 
 Outcome: TypeAlias = Literal["done", "stopped", "interrupted", "failed"]
 
@@ -341,7 +335,7 @@ class RunView:
         row.ended = self.clock()
         row.partial = None
         failed = result.is_error if is_error is None else is_error
-        self._set_state(row, _end_state(row, result) if failed else "done")
+        self._set_state(row, end_state(row, result) if failed else "done")
         if result.usage:
             self._count(result.usage)
 
@@ -412,15 +406,3 @@ class RunView:
             self.cost += usage.cost.total
         elif usage.total_tokens or usage.input or usage.output:
             self.cost = None
-
-
-def _end_state(row: Row, result: ToolResult) -> State:
-    """Why a call has an error result: a refusal has neither begun nor an exception behind it."""
-    text = result.text
-    if row.decision is not None and row.decision.kind == "block":
-        return "blocked"
-    if isinstance(result.error, Aborted) or text in (ABORTED, INTERRUPTED, KERNEL_ENDED) or text.startswith(_ABANDONED):
-        return "stopped"
-    refused = not row.begun and result.duration_ms is None and result.error is None
-    named = not text.startswith((_TRUNCATED, "There is no tool named", "Validation failed for tool"))
-    return "blocked" if refused and named else "failed"
