@@ -208,6 +208,32 @@ async def test_a_silent_server_is_given_up() -> None:
             await collect(server.base_url, quick(timeout=0.05))
 
 
+async def test_a_server_that_takes_the_request_and_never_answers_is_given_up() -> None:
+    async with serving([hang]) as server:
+        with pytest.raises(ProviderError, match=r"local:m1 sent nothing for 0.05 s"):
+            await collect(server.base_url, quick(timeout=0.05))
+        assert len(server.heads) == 1  # it may be working on it still
+
+
+async def test_a_host_that_does_not_take_the_connection_is_tried_again_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pi_notebook.ai.transport._backoff", lambda attempt: 0.0)
+    waits: list[str] = []
+
+    def timed_out(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectTimeout("", request=request)
+
+    options = quick(connection=Connection(httpx.MockTransport(timed_out)), on_retry=lambda *said: waits.append(said[2]))
+    with pytest.raises(ProviderError) as caught:
+        await collect("http://far.test/v1", options)
+    text = (
+        "Cannot reach http://far.test/v1: no connection within 30 s. Is the server running, and is the address right?"
+    )
+    assert str(caught.value) == text
+    assert waits == [text, text]
+
+
 def broken_header() -> WireRequest:
     return WireRequest("http://127.0.0.1:9/v1", {"authorization": f"Bearer {KEY}\n"}, b"{}", f"{KEY}\n")
 
