@@ -60,14 +60,23 @@ class Sheet:
         for child in getattr(widget, "children", ()):
             self.discard(child)
         self.made.pop(widget, None)
-        widget.close()
+        close_whole(widget, (self._layout, self._style))
 
     def close(self, *, but: Any = None) -> None:
         """Close every widget, apart from one."""
+        kept = () if but is None else (but, but.layout)
         for widget in self.made:
-            if but is None or widget not in (but, but.layout):
-                widget.close()
+            if widget not in kept:
+                close_whole(widget, kept)
         self.made.clear()
+
+
+def close_whole(widget: Any, kept: Sequence[Any] = ()) -> None:
+    """Close a widget with its layout and style, which are widgets of their own and would stay open, unless `kept`."""
+    for own in (getattr(widget, "layout", None), getattr(widget, "style", None)):
+        if own is not None and own not in kept:
+            own.close()
+    widget.close()
 
 
 class Part(Protocol):

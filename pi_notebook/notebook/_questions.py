@@ -11,6 +11,7 @@ from ..agent.hooks import Decision, Question
 from ..errors import ToolError
 from ._arguments import arguments_html, as_json, size_of
 from ._form import Form, FormError
+from ._parts import close_whole
 from ._style import part
 from ._typing import when_typed
 from .markup import visible, visible_html
@@ -59,7 +60,7 @@ class QuestionBox:
 
     def close(self) -> None:
         for widget in _all_widgets(self.widget):
-            widget.close()
+            close_whole(widget)
 
     def _decide(self, kind: Any) -> None:
         if not self._settled:
@@ -106,7 +107,7 @@ class QuestionBox:
         self._form = None
         for child in self._fields.children:
             for widget in _all_widgets(child):
-                widget.close()
+                close_whole(widget)
         self._fields.children = []
         self._said.value = ""
         self._buttons.layout.display = ""

@@ -172,6 +172,18 @@ def test_the_transcript_replaces_the_card_and_no_widget_is_left(kernel: Session)
     assert kernel.widgets == {}
 
 
+def test_no_widget_is_left_of_a_question(newest_kernel: Session) -> None:
+    newest_kernel.run(SETUP)
+    newest_kernel.widgets.clear()
+    cell = start(newest_kernel, "[call('wipe', path='x')], 'ok'")
+    draw(newest_kernel)
+    newest_kernel.click("Edit")
+    newest_kernel.wait_until(lambda: newest_kernel.drawn("Run edited"), what="the form")
+    newest_kernel.click("Run edited")
+    assert cell.wait().status == "ok"
+    assert newest_kernel.widgets == {}
+
+
 @pytest.mark.parametrize("magic", ["%%time", "%%capture cap"])
 def test_other_cell_magics_work_above_it(kernel: Session, magic: str) -> None:
     kernel.run(SETUP + "m = scripted([call('add', a=2, b=3)], 'five')")
