@@ -354,6 +354,18 @@ class TestResumed:
         assert notices == []
         assert [prompts(each.history()) for each in kept] == [["a", "c"], ["a", "b", "d"]]
 
+    def test_what_another_kernel_says_after_that_is_not_taken_in(self, tmp_path: Path) -> None:
+        path = tmp_path / ".pi_notebook" / "nb.jsonl"
+        first = Conversation("", ConversationLog(path))
+        turn = CellTurn(("a", 0), "a")
+        first.begin(turn)
+        first.add(turn, reply("1"))
+        second = resumed(path)
+        first.add(turn, result("1", "of the first kernel"))
+        run(second, "b")
+        assert [m.text for m in resumed(path).turns[0].messages] == ["", KERNEL_ENDED]
+        assert state_of(resumed(path).turns) == state_of(second.turns)
+
     def test_nothing_is_written_until_the_conversation_goes_on(self, tmp_path: Path) -> None:
         path = tmp_path / ".pi_notebook" / "nb.jsonl"
         run(Conversation("", ConversationLog(path)), "a")

@@ -143,6 +143,12 @@ class TestFile:
         assert (first["type"], first["version"], first["session"]) == ("conversation", 1, "")
         assert [each["type"] for each in rest] == ["turn", "head", "message"]
 
+    def test_a_file_that_others_could_read_is_made_private(self, path: Path) -> None:
+        started(path)
+        path.chmod(0o644)
+        started(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
     def test_nothing_is_written_before_something_is_said(self, path: Path) -> None:
         Conversation("", ConversationLog(path)).take_notices()
         assert not path.parent.exists()
@@ -454,6 +460,10 @@ class TestContent:
             assert read_back(path)[2].text == "the key is ***."
         finally:
             keys._seen.discard(key)
+
+    @pytest.mark.parametrize("known", [["sk-12345", "sk-1234567"], ["sk-1234567", "sk-12345"]])
+    def test_a_key_that_begins_with_another_is_hidden_whole(self, known: list[str]) -> None:
+        assert encode({"a": "sk-1234567 sk-12345"}, known) == b'{"a":"*** ***"}\n'
 
     @pytest.mark.parametrize("placeholder", ["none", "user", "EMPTY", "ollama"])
     def test_a_placeholder_for_a_key_does_not_spoil_the_text(
