@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
+from ._short_hash import short_hash
 from .json_arguments import without_lone_surrogates as clean
 from .messages import (
     AssistantContent,
@@ -136,7 +137,7 @@ def _foreign_id(call_id: str, normalize_id: Callable[[str], str] | None, ids: di
     if normalize_id is None:
         return call_id
     if call_id not in ids:
-        new_id = normalize_id(call_id)
+        new_id = normalize_id(call_id) or f"call_{short_hash(call_id)}"
         if new_id in ids.values():  # two long ids cut to the same one
             new_id = f"{new_id[: -len(str(len(ids))) - 1]}_{len(ids)}"
         ids[call_id] = new_id

@@ -13,6 +13,8 @@ from typing import NoReturn
 
 from ..errors import ModelError
 
+TYPED = "%agent key"
+"""Source of a key that a person has typed."""
 KEYRING_SERVICE = "pi-notebook"
 """Store a key with `keyring set pi-notebook PROVIDER`."""
 
@@ -59,7 +61,7 @@ def set_key(provider: str, key: str | None) -> None:
     _from_keyring.cache_clear()
     with _lock:
         if text:
-            _set_by_hand[provider] = Key(text, "%agent key")
+            _set_by_hand[provider] = Key(text, TYPED)
         else:
             _set_by_hand.pop(provider, None)
 

@@ -204,3 +204,11 @@ def test_another_transcript_or_model_starts_anew() -> None:
     other = Model("m2", "openai-completions", "local")
     for messages, model in ((first, MODEL), (second, MODEL), (first[:2], MODEL), (first, other), ([], MODEL)):
         assert whole(history, messages, model, convert) == Counting()(messages)
+
+
+def test_an_id_of_which_nothing_can_be_sent_gets_another() -> None:
+    messages = [reply(call("|"), own=False), result("|")]
+    first, answer = handover(messages, MODEL, lambda call_id: call_id.strip("|"))
+    assert isinstance(first, AssistantMessage) and isinstance(answer, ToolResultMessage)
+    assert first.tool_calls[0].id == answer.tool_call_id
+    assert answer.tool_call_id.startswith("call_")

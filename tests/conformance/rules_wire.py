@@ -57,13 +57,15 @@ def holds_a_result_without_content(data: dict[str, Any]) -> bool:
 ID_LENGTH = {"openai-completions": 40}  # what the API takes; else 64
 
 
-def holds_ids_that_become_one(data: dict[str, Any]) -> bool:
-    """W3, requests: ids of one reply that differ, but not in the characters and the length that the API takes."""
+def holds_ids_that_become_one_or_none(data: dict[str, Any]) -> bool:
+    """W3, requests: ids of one reply that the API takes for the same one, or of which it takes nothing."""
     length = ID_LENGTH.get(data["api"], 64)
     for message in data["context"]["messages"]:
         content = message.get("content") if message["role"] == "assistant" else None
         ids = {block["id"] for block in content or () if block["type"] == "toolCall"}
         if len({re.sub("[^a-zA-Z0-9_-]", "_", call_id)[:length] for call_id in ids}) < len(ids):
+            return True
+        if any(not re.sub("[^a-zA-Z0-9-]", "", call_id.partition("|")[0]) for call_id in ids):
             return True
     return False
 
@@ -111,6 +113,6 @@ REQUEST_RULES = [
     ("W8", holds_surrogates_in_calls),
     ("A3", holds_arguments_that_are_no_object),
     ("L3", holds_a_result_without_content),
-    ("W3", holds_ids_that_become_one),
+    ("W3", holds_ids_that_become_one_or_none),
 ]
 STREAM_RULES = [("W5", ends_without_blank_line)]

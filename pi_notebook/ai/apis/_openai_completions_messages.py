@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import ModelError
 from .. import schemas
+from .._short_hash import short_hash
 from ..handover import clean, handover, sendable_arguments
 from ..messages import (
     AssistantMessage,
@@ -221,35 +222,12 @@ def _behind_results(
 def _call_id(model: Model, call_id: str) -> str:
     """An id from another API as this one takes it: `call|item` ids of openai-responses become one name."""
     if model.provider == "mistral" or "api.mistral.ai" in model.base_url:
-        return call_id if re.fullmatch(r"[A-Za-z0-9]{9}", call_id) else _short_hash(call_id)[:9].ljust(9, "0")
+        return call_id if re.fullmatch(r"[A-Za-z0-9]{9}", call_id) else short_hash(call_id)[:9].ljust(9, "0")
     if "|" in call_id:
         call, item = (re.sub(r"[^a-zA-Z0-9_-]", "_", part) for part in call_id.split("|", 1))
         combined = f"{call}_{item}" if item else call
         if len(combined) <= 40:
             return combined
-        digest = _short_hash(call_id)[:8]
+        digest = short_hash(call_id)[:8]
         return f"{call[: max(1, 39 - len(digest))]}_{digest}"
     return call_id[:40] if model.provider == "openai" else call_id
-
-
-def _short_hash(text: str) -> str:
-    """A short name for a long one, the same as pi makes, so that a transcript keeps its ids in both."""
-
-    def multiply(a: int, b: int) -> int:
-        return (a * b) & 0xFFFFFFFF
-
-    def base36(number: int) -> str:
-        digits = ""
-        while number:
-            number, digit = divmod(number, 36)
-            digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-        return digits or "0"
-
-    a, b = 0xDEADBEEF, 0x41C6CE57
-    units = text.encode("utf-16-le", "surrogatepass")
-    for unit in (int.from_bytes(units[i : i + 2], "little") for i in range(0, len(units), 2)):
-        a = multiply(a ^ unit, 2654435761)
-        b = multiply(b ^ unit, 1597334677)
-    a = multiply(a ^ (a >> 16), 2246822507) ^ multiply(b ^ (b >> 13), 3266489909)
-    b = multiply(b ^ (b >> 16), 2246822507) ^ multiply(a ^ (a >> 13), 3266489909)
-    return base36(b) + base36(a)
