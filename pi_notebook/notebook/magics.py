@@ -19,7 +19,7 @@ from .agent_thread import AgentThread
 from .approval import APPROVE_MODES, Always, ApproveMode
 from .bridge import is_cell_thread, running_cell
 from .cell_result import CellResult, in_one_line
-from .commands import COMMANDS, run_command
+from .commands import COMMANDS, command_help, run_command
 from .conversation import CellTurn, Conversation, Rewound
 from .options import (
     HELP_EPILOG,
@@ -94,6 +94,10 @@ class AgentMagics(Magics):
         if self.keep != (found.log is not None):
             found.log = ConversationLog(self.place.file(self.session)) if self.keep else None
         return found
+
+    def model_name(self) -> str:
+        """The model of cells that name none, where one is configured."""
+        return self.model or os.environ.get(MODEL_VARIABLE, "").strip()
 
     @property
     def is_running(self) -> bool:
@@ -239,7 +243,7 @@ class AgentMagics(Magics):
         from ..ai.discovery import default_model
         from ..ai.providers import resolve_model
 
-        name = arguments.model or self.model or os.environ.get(MODEL_VARIABLE, "")
+        name = arguments.model or self.model_name()
         if not name and arguments.base_url:
             raise UsageError("--base-url needs --model, for example -m openai-compatible:NAME.")
         if not name:
@@ -295,7 +299,7 @@ class AgentMagics(Magics):
     @no_var_expand
     @line_magic("agent")
     def agent_line(self, line: str) -> Any:
-        """Commands about the agent: tools, models, key, history, show, undo, reset, resume, export, status, help."""
+        """Commands about the agent."""
         name, *rest = [word.text for word in split_words(line)] or ["help"]
         if name not in COMMANDS:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
@@ -309,9 +313,11 @@ class AgentMagics(Magics):
         except PiNotebookError as error:
             raise UsageError(str(error)) from None
 
+    agent_line.__doc__ = command_help()
+
     def available_tools(self) -> list[Tool]:
         """The tools of cells that name none."""
-        return choose_tools(",".join(self.tools), self.shell, None)
+        return choose_tools(",".join(self.tools), self.shell, self.root or None)
 
     def close(self) -> None:
         """Let the agent's thread end."""
