@@ -58,9 +58,23 @@ class _ActiveRun:
         self.guards = guards
         self.idle = asyncio.Event()
         self.messages: list[Message] = []
-        self.tool_calls: list[ToolCallRecord] = []
+        self.begun: list[tuple[str, list[ToolCallRecord]]] = []
         self.notes: list[Message] = []
         self.stopped_by = ""
+
+    def note(self, event: AgentEvent) -> None:
+        """Keep what the run's result is made of."""
+        if event.type == "message_end":
+            self.messages.append(event.message)
+        elif event.type == "tool_execution_start":
+            self.begun.append((event.tool_call_id, []))
+        elif event.type == "tool_execution_end":
+            record = ToolCallRecord(event.tool_call_id, event.tool_name, event.args, event.result)
+            next(ended for call_id, ended in reversed(self.begun) if call_id == record.id and not ended).append(record)
+
+    def result(self) -> RunResult:
+        calls = [record for _, ended in self.begun for record in ended]
+        return RunResult(self.messages, calls, self.stopped_by)
 
 
 class Agent:
@@ -368,7 +382,7 @@ class Agent:
             run.idle.set()
             if own:
                 await connection.aclose()
-        return RunResult(run.messages, run.tool_calls, run.stopped_by)
+        return run.result()
 
     async def _fail(self, error: Exception, aborted: bool) -> None:
         """End a run that a hook or the stream function broke, as a model's failure would."""
@@ -390,10 +404,7 @@ class Agent:
         run = self._run
         assert run is not None
         self.state.reduce(event)
-        if event.type == "message_end":
-            run.messages.append(event.message)
-        elif event.type == "tool_execution_end":
-            run.tool_calls.append(ToolCallRecord(event.tool_call_id, event.tool_name, event.args, event.result))
+        run.note(event)
         signal = run.controller.signal
         for listener in tuple(self._listeners.values()):
             try:

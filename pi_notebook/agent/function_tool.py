@@ -219,7 +219,7 @@ class FunctionTool(Tool, Generic[P, R]):
         with _context_of(self.name, tool_call_id, signal, on_update) as context:
             call = params if isinstance(params, BoundCall) else self.bind(params)
             value, captured = await self._run(call, context)
-            if is_simple(value) and not (value is None and captured.displays):
+            if is_simple(value) and not captured.displays:
                 return to_tool_result(value, captured)
             convert = functools.partial(to_tool_result, value, captured)
             if self.runs_on == "plain":

@@ -38,7 +38,7 @@ class RunResult:
 
     Args:
         messages: All that the run added to the transcript, the prompt included.
-        tool_calls: The calls in the order in which they ended.
+        tool_calls: The calls that have ended, in the order in which the model made them.
         stopped_by: Why a guard ended the run (`max_turns`, `max_cost`, a repeated call); empty otherwise.
     """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..ai.messages import ImageContent, TextContent, UserContent
 from ._cut import MAX_BYTES, MAX_LINES, cut_middle, utf8_size
 from ._json_form import bytes_text, is_listed, json_form, json_text, safe_text
-from ._pictures import NoPicture, image_type, is_picture, picture
+from ._pictures import NoPicture, image_type, is_picture, matplotlib_figure, picture
 from ._tables import is_table, table_text
 from ._tracebacks import describe_exception as describe_exception
 from ._tracebacks import short_traceback as short_traceback
@@ -33,7 +33,8 @@ def to_tool_result(value: Any, captured: Captured | None = None) -> ToolResult:
     """The result for a returned `value`; a `ToolResult` stays what it is, as a copy.
 
     Args:
-        captured: What the call printed and displayed. It is the result if `value` is None.
+        captured: What the call printed and displayed. It is the result if `value` is None; else what was displayed
+            is for the person, as `displayed`.
 
     `details` is what a person should see: `value` itself, for None `captured`. Never raises.
     """
@@ -44,11 +45,12 @@ def to_tool_result(value: Any, captured: Captured | None = None) -> ToolResult:
             blocks = [block for item in blocks for block in to_content(item)]
         result = replace(value, content=blocks)
         result.value = result.text if whole is None else whole
+        result.displayed = (*value.displayed, *_displayed(captured, result.value))
         return result
     if isinstance(value, Progress):
         return ToolResult((), value)
     details = value if value is not None else captured or None
-    return ToolResult(to_content(value, captured), details, value=value)
+    return ToolResult(to_content(value, captured), details, value=value, displayed=_displayed(captured, value))
 
 
 def is_simple(value: Any) -> bool:
@@ -104,9 +106,29 @@ def _captured_blocks(captured: Captured | None) -> Iterator[UserContent]:
         yield TextContent(text)
     displays = captured.displays if captured is not None else []
     for shown in displays:
-        yield from mimebundle_blocks(shown) if isinstance(shown, dict) else _blocks(shown, None)
+        yield from _display_blocks(shown)
     if not text.strip() and not displays:
         yield TextContent(NOTHING)
+
+
+def _display_blocks(shown: Any) -> Iterator[UserContent]:
+    return mimebundle_blocks(shown) if isinstance(shown, dict) else _blocks(shown, None)
+
+
+def _displayed(captured: Captured | None, value: Any) -> Sequence[UserContent]:
+    """What was displayed besides `value`; a figure that is (in) the value is shown as that. Never raises."""
+    if value is None or captured is None or not captured.displays:
+        return ()
+    items = [value, *(value.values() if isinstance(value, Mapping) else value if is_listed(value) else ())]
+    own = {id(figure) for item in items if (figure := matplotlib_figure(item)) is not None}
+    blocks: list[UserContent] = []
+    for shown in captured.displays:
+        if id(shown) not in own:
+            try:
+                blocks += _display_blocks(shown)
+            except Exception as error:
+                blocks.append(TextContent(f"[what was displayed cannot be shown: {type(error).__name__}: {error}]"))
+    return _limited(_joined(blocks))
 
 
 def _plain_text(value: Any) -> str:

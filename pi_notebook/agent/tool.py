@@ -39,6 +39,7 @@ class ToolResult:
         duration_ms: Time in the execute phase; None if it never began.
         value: The Python object that the tool returned, whole.
         error: The exception behind `is_error`, if there was one.
+        displayed: Text and images that the tool displayed or plotted besides returning a value, for a person.
     """
 
     content: Sequence[UserContent] = ()
@@ -50,6 +51,7 @@ class ToolResult:
     duration_ms: int | None = None
     value: Any = field(default=None, kw_only=True, repr=False)
     error: BaseException | None = field(default=None, kw_only=True, repr=False)
+    displayed: Sequence[UserContent] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.content, str):

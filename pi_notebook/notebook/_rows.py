@@ -129,6 +129,8 @@ def output_html(row: Row) -> str:
         pieces.append(_blocks_html(row.partial.content, "") + _displayed_html(row.partial.details))
     if row.result is not None and not short_result(row):
         pieces.append(_result_html(row))
+    if row.result is not None and row.result.displayed:
+        pieces.append(_blocks_html(row.result.displayed, ""))
     return "".join(pieces)
 
 

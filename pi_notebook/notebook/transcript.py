@@ -7,8 +7,9 @@ stylesheet, no reference to anything outside itself.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ..ai.messages import UserContent
 from ._arguments import arguments_line, as_json, change_text, size_of
 from ._header import finished_head_html, head_line, notes_html
 from ._items import Item, Row, Text
@@ -161,13 +162,20 @@ def _state_words(row: Row) -> str:
 
 
 def _result_text(row: Row) -> str:
-    """What the line does not hold of the result; "" if it holds all."""
-    if row.result is None or short_result(row):
+    """What the line does not hold of the result and of what was displayed besides; "" if it holds all."""
+    if row.result is None:
         return ""
-    text = visible(plain(row.result.text).strip("\n"), keep_newlines=True)
+    content = () if short_result(row) else row.result.content
+    pieces = [_blocks_text(content), _blocks_text(row.result.displayed)]
+    return "\n".join(piece for piece in pieces if piece)
+
+
+def _blocks_text(content: Sequence[UserContent]) -> str:
+    text = "".join(block.text for block in content if block.type == "text")
+    text = visible(plain(text).strip("\n"), keep_newlines=True)
     if len(text) > _SHOWN_RESULT:
         text = f"{text[:_SHOWN_RESULT]}\n… {size_of(len(text) - _SHOWN_RESULT)} more, not shown"
-    images = [f"[image: {block.mime_type}]" for block in row.result.content if block.type == "image"]
+    images = [f"[image: {block.mime_type}]" for block in content if block.type == "image"]
     return "\n".join(piece for piece in [text, *map(visible, images)] if piece)
 
 

@@ -256,6 +256,22 @@ def test_call_works_inside_a_running_loop() -> None:
     assert asyncio.run(inside()) == "got 2"
 
 
+def test_the_calls_of_a_result_are_in_the_order_in_which_they_were_made() -> None:
+    async def later(call_id: str, params: Any, signal: Any, on_update: Any) -> str:
+        await first_ended.wait()
+        return "later"
+
+    async def main() -> list[Any]:
+        nonlocal first_ended
+        first_ended = asyncio.Event()
+        tools = [Tool("later", "later", ANY, later), make("now", lambda _: first_ended.set() or "now")]
+        agent = Agent(model=scripted([call("later"), call("now"), call("now")], "done"), tools=tools)
+        return [record.value for record in (await agent.prompt("go")).tool_calls]
+
+    first_ended: Any = None
+    assert asyncio.run(main()) == ["later", "now", "now"]
+
+
 def test_a_cancelled_prompt_is_an_abort_that_its_tools_hear() -> None:
     heard = threading.Event()
 

@@ -59,6 +59,39 @@ class TestNothingReturned:
         assert text_of("value", captured) == "value"
 
 
+class TestDisplayedBesidesAValue:
+    def test_a_plot_beside_a_returned_text_is_for_the_person(self) -> None:
+        captured = Captured()
+        captured.displays += [{"image/png": base64.b64encode(PNG).decode()}, "a text"]
+
+        result = to_tool_result("the mean is 3", captured)
+
+        assert result.content == (TextContent("the mean is 3"),)
+        assert result.displayed == [ImageContent(base64.b64encode(PNG).decode(), "image/png"), TextContent("a text")]
+        assert to_tool_result(ToolResult("own"), captured).displayed == tuple(result.displayed)
+
+    @pytest.mark.parametrize("returned", [lambda f: f, lambda f: [f, "text"], lambda f: {"plot": f.gca()}])
+    def test_a_returned_figure_is_not_shown_twice(self, returned: Any) -> None:
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        captured = Captured()
+        captured.displays.append(figure)
+
+        assert list(to_tool_result(returned(figure), captured).displayed) == []
+
+    def test_a_display_that_fails_says_so(self) -> None:
+        class Broken(dict[str, Any]):
+            def get(self, *_: Any) -> Any:
+                raise ValueError("no")
+
+        captured = Captured()
+        captured.displays.append(Broken())
+
+        (block,) = to_tool_result(1, captured).displayed
+        assert block == TextContent("[what was displayed cannot be shown: ValueError: no]")
+
+
 class TestRichObjects:
     def test_the_value_is_kept_whole_for_the_person(self) -> None:
         import pandas as pd

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from pi_notebook.agent.hooks import Decision
 from pi_notebook.agent.tool import ToolResult
-from pi_notebook.ai.messages import ImageContent
+from pi_notebook.ai.messages import ImageContent, TextContent
 from pi_notebook.notebook._arguments import arguments_line, size_of
 from pi_notebook.notebook._markdown import code_block, code_span, escape_markdown, safe_markdown
 from pi_notebook.notebook._rows import seconds_text
@@ -65,6 +65,18 @@ def test_a_picture_of_another_kind_or_with_other_text_is_named_instead() -> None
     html = render_html(play.view)
     assert "<img" not in html
     assert html.count("not shown") == 2
+
+
+def test_what_was_displayed_beside_a_short_result_is_in_the_row() -> None:
+    play = Play()
+    shown = (TextContent("<b>a table</b>"), ImageContent("iVBORw0KGgo=", "image/png"))
+    call = play.call("c1", "plot", {})
+    play.start(call)
+    play.finish(call, ToolResult("done", displayed=shown))
+    html, markdown = render_html(play.view), render_markdown(play.view)
+    assert "&lt;b&gt;a table&lt;/b&gt;" in html and 'src="data:image/png;base64,iVBORw0KGgo="' in html
+    assert "<b>" not in html
+    assert "image/png" in markdown and "→ `done`" in markdown
 
 
 def test_a_failed_call_shows_its_error_and_folds_the_traceback() -> None:
