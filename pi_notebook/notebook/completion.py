@@ -192,6 +192,8 @@ def _command_offer(line: str, magics: AgentMagics) -> Offer | None:
     if len(words) > 2:
         return None
     values: dict[str, Callable[[], list[str]]] = {
+        "help": lambda: list(COMMANDS),
+        "tools": lambda: _tool_names(magics),
         "key": lambda: [provider.name for provider in PROVIDERS.values() if provider.key_names],
         "show": lambda: [str(number) for number in range(1, len(magics.conversation.turns) + 1)],
         "resume": lambda: ["list", *_session_names(magics)],

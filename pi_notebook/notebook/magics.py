@@ -169,11 +169,11 @@ class AgentMagics(Magics):
         if self._running:
             raise UsageError(
                 "An agent is running in this kernel already: wait for its end, or stop it. "
-                "A tool that needs an agent of its own makes one: pi_notebook.Agent(...)."
+                "A tool that needs an agent of its own is an async def that awaits pi_notebook.Agent(...).prompt(...)."
             )
         if not is_cell_thread():
             raise UsageError(
-                "%%agent runs in cells, not on threads of your own: there make a pi_notebook.Agent(...) and run it."
+                "%%agent runs in cells, not on threads of your own: there use pi_notebook.Agent(...).run(...)."
             )
 
     def _request(self, arguments: Any, text: str) -> tuple[RunRequest, Conversation]:
