@@ -53,13 +53,11 @@ class Guards:
         ]
         if not calls:
             return "", None
-        if all(call == calls[0] for call in calls):  # one call, as often as the reply holds it
-            times, calls = len(calls), calls[:1]
-        else:
-            times = 1
+        if all(call == calls[0] for call in calls):  # side by side they count once: no result was known to the model
+            calls = calls[:1]
         if calls != self.last_calls:
             self.last_calls, self.repeats, self.pointed_out = calls, 0, False
-        self.repeats += times
+        self.repeats += 1
         if self.repeats < REPEATS_TO_POINT_OUT:
             return "", None
         names = ", ".join(dict.fromkeys(call[0] for call in calls))

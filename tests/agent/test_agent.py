@@ -354,13 +354,17 @@ class TestGuards:
         notes = [m.content for m in result.messages if m.role == "user"][1:]
         assert len(notes) == 1 and "3 times running with the same arguments" in str(notes[0])
 
-    def test_repetitions_inside_a_reply_count_and_are_pointed_out_first(self) -> None:
-        same = [call("a", x=1), call("a", x=1), call("a", x=1), call("a", x=1)]
-        agent = Agent(model=scripted(same, [call("a", x=1)], "never"), tools=[make("a")])
+    def test_the_same_call_side_by_side_in_a_reply_counts_once(self) -> None:
+        same = call("a", x=1)
+        agent = Agent(model=scripted([same] * 4, [same], [same] * 2, [same], "never"), tools=[make("a")])
         result = agent.run("go")
-        assert result.stopped_by == "Stopped: a was called 5 times with the same arguments and the same result."
+        assert result.stopped_by == "Stopped: a was called 4 times with the same arguments and the same result."
         notes = [m.content for m in result.messages if m.role == "user"][1:]
-        assert len(notes) == 1 and "4 times running with the same arguments" in str(notes[0])
+        assert len(notes) == 1 and "3 times running with the same arguments" in str(notes[0])
+
+    def test_many_equal_calls_in_one_reply_are_no_repetition(self) -> None:
+        result = Agent(model=scripted([call("a", x=1)] * 50, "done"), tools=[make("a")]).run("go")
+        assert result.text == "done" and result.stopped_by == "" and len(result.tool_calls) == 50
 
     def test_a_call_whose_result_changes_is_no_repetition(self) -> None:
         counter = iter(range(10))
