@@ -69,7 +69,8 @@ def _clip(text: str, limit: int) -> tuple[str, bool]:
 def arguments_html(arguments: Any, *, whole: bool = False) -> str:
     """One entry per argument, text as text, with hidden characters made visible_html.
 
-    `whole` (a question stands) shows all of it; the exception, arguments of more than 400 KB, says what is left out.
+    `whole` (a question stands) shows all of it; for what is too much for a page (`fits_question`) it says what is left
+    out.
     """
     left = _WHOLE if whole else _FOLDED
     if not isinstance(arguments, dict):
@@ -83,6 +84,14 @@ def arguments_html(arguments: Any, *, whole: bool = False) -> str:
         )
         left = max(0, left - len(text))
     return "".join(pieces) or f"<div{part('muted')}>no arguments</div>"
+
+
+def fits_question(arguments: Any) -> bool:
+    """Whether a question can show these arguments whole, as it must before they may be approved."""
+    if not isinstance(arguments, dict):
+        return len(_value_text(arguments)) <= _WHOLE
+    texts = [text for key, value in arguments.items() for text in (str(key)[500:], _value_text(value))]
+    return sum(map(len, texts)) <= _WHOLE
 
 
 def _value_text(value: Any) -> str:

@@ -9,7 +9,7 @@ import ipywidgets
 
 from ..agent.hooks import Decision, Question
 from ..errors import ToolError
-from ._arguments import arguments_html, as_json, size_of
+from ._arguments import arguments_html, as_json, fits_question, size_of
 from ._form import Form, FormError
 from ._parts import close_whole
 from ._style import part
@@ -17,6 +17,10 @@ from ._typing import when_typed
 from .markup import visible, visible_html
 
 Answer = Callable[[Question, Decision], bool]
+TOO_LONG = (
+    "These arguments are too long to be shown whole, so they cannot be approved here. Block them, edit them, or let "
+    "a rule or --approve all decide."
+)
 
 
 class QuestionBox:
@@ -41,6 +45,9 @@ class QuestionBox:
             "Run it, and every later call of this tool in this notebook",
             lambda: self._decide("always"),
         )
+        if not fits_question(question.arguments):
+            self._approve.disabled = self._always.disabled = True
+            self._said.value = _error_html(TOO_LONG)
         self._reason = ipywidgets.Text(placeholder="reason to block, for the model (Enter blocks)")
         self._reason.on_msg(self._on_reason_message)
         self._buttons = _row(self._approve, self._block, self._reason, self._edit, self._always)
@@ -63,7 +70,7 @@ class QuestionBox:
             close_whole(widget)
 
     def _decide(self, kind: Any) -> None:
-        if not self._settled:
+        if not self._settled and not self._approve.disabled:
             self._settle()
             self._tell(Decision(kind))
 

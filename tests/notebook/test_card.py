@@ -120,6 +120,18 @@ def test_a_click_decides_and_a_second_click_is_ignored(name: str, kind: str) -> 
     assert all(named(card, other).disabled for other in ("Approve", "Block", "Edit", "Always allow"))
 
 
+def test_what_cannot_be_shown_whole_cannot_be_approved() -> None:
+    play, question = asking(arguments={"table": "sales", "text": "x" * 400_001})
+    card, answers, _ = make_card(play)
+    assert "too long to be shown whole, so they cannot be approved here" in shown(card)
+    named(card, "Approve").click()
+    named(card, "Always allow").click()
+    assert answers == []
+    named(card, "Block").click()
+    wait_for(lambda: bool(answers))
+    assert [decision.kind for _, decision in answers] == ["block"]
+
+
 def test_a_question_that_was_settled_elsewhere_says_so() -> None:
     play, _ = asking()
     card, _, _ = make_card(play, accept=False)

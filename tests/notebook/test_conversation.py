@@ -334,7 +334,7 @@ class TestResumed:
 
     def test_ids_of_vs_code_count_in_one_kernel_only(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / ".pi_notebook" / "nb.jsonl"
-        cell = "vscode-notebook-cell:/work/nb.ipynb#W0sZmlsZQ%3D%3D"
+        cell = "vscode-notebook-cell:/home/ada/nb.ipynb#W0sZmlsZQ%3D%3D"
         run(Conversation("", ConversationLog(path)), cell, "one")
         assert run(resumed(path), cell, "two").replaced.prompt == "one"
         monkeypatch.setattr(kept_module, "THIS_KERNEL", "another")
