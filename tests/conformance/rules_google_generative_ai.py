@@ -49,6 +49,13 @@ def sends_surrogates(data: dict[str, Any]) -> bool:
     return bool(LONE_SURROGATE.search(json.dumps([call.get("args") for call in calls(data)], ensure_ascii=False)))
 
 
+def says_when_to_ask_again(data: dict[str, Any]) -> bool:
+    """S3: a refusal with the server's wish about the next attempt, which the reference's SDK hides from it here."""
+    wishes = {"retry-after", "retry-after-ms", "x-should-retry"}
+    refusals = [response for response in data["responses"] if response.get("status", 200) != 200]
+    return any(wishes & {name.lower() for name in response.get("headers") or ()} for response in refusals)
+
+
 Predicate = Callable[[dict[str, Any]], bool]
 REQUEST_RULES: list[tuple[str, Predicate]] = []
 STREAM_RULES: list[tuple[str, Predicate]] = [
@@ -57,3 +64,4 @@ STREAM_RULES: list[tuple[str, Predicate]] = [
     ("W3", sends_arguments_as_text),
     ("W8", sends_surrogates),
 ]
+RETRY_RULES: list[tuple[str, Predicate]] = [("S3", says_when_to_ask_again)]

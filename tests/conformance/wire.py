@@ -24,12 +24,14 @@ def cases(folder: Path) -> Iterable[Case]:
         yield Case(file.stem, json.loads(file.read_text("utf-8")))
 
 
-def outcome(found: str | None, kind: Literal["REQUEST_RULES", "STREAM_RULES"], data: dict[str, Any]) -> Outcome:
+def outcome(
+    found: str | None, kind: Literal["REQUEST_RULES", "STREAM_RULES", "RETRY_RULES"], data: dict[str, Any]
+) -> Outcome:
     """Passed without a difference; else sorted under the first rule whose predicate holds for the input."""
     if found is None:
         return Outcome.passed()
     for module in (f"rules_{data['api'].replace('-', '_')}", "rules_wire"):
-        rules: list[Rule] = getattr(importlib.import_module(f"{__package__}.{module}"), kind)
+        rules: list[Rule] = getattr(importlib.import_module(f"{__package__}.{module}"), kind, [])
         for name, touches in rules:
             if touches(data):
                 return Outcome.by_rule(name)

@@ -51,6 +51,9 @@ class ReplyDecoder(Protocol):
     def finish(self) -> Iterator[StreamEvent]:
         """The stream has ended: close what is open, then `Done`; a `ProviderError` if the reply is not whole."""
 
+    def stopped(self) -> Iterator[StreamEvent]:
+        """A person stopped the reply: what comes before the `Error`. Pi closes the blocks in one protocol only."""
+
 
 async def stream_reply(
     model: Model,
@@ -77,6 +80,8 @@ async def stream_reply(
         for event in decoder.finish():
             yield event
     except Aborted:
+        for event in decoder.stopped():
+            yield event
         yield reply.error("Stopped before the reply was complete.", aborted=True)
     except PiNotebookError as error:
         yield reply.error(redact(str(error), secrets))

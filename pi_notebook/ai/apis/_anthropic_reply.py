@@ -83,6 +83,9 @@ class AnthropicReply:
                 pass
         yield self.reply.done(self._stop_reason)
 
+    def stopped(self) -> Iterator[StreamEvent]:
+        yield from ()
+
     def _decode(self, data: bytes) -> dict[str, Any]:
         try:
             event = json.loads(data)

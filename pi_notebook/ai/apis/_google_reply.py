@@ -66,6 +66,9 @@ class GoogleReply:
         # Only a reply that ended by itself may run its calls: one that was cut might have gone on to correct them.
         yield self.reply.done("tool_use" if stop_reason == "stop" and self._call_ids else stop_reason)
 
+    def stopped(self) -> Iterator[StreamEvent]:
+        yield from ()
+
     def _chunk(self, chunk: dict[str, Any]) -> Iterator[StreamEvent]:
         if chunk.get("error"):
             yield from self._end_block()

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._failures import failure
 from .._sse import SseEvent
-from ..json_arguments import call_arguments, without_lone_surrogates
+from ..json_arguments import call_arguments, partial_arguments, without_lone_surrogates
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
@@ -312,6 +312,17 @@ class CompletionsDecoder:
         if reason not in _STOP_REASONS:
             raise failure(self._model, _STOPPED.get(reason, f"the server ended the reply with {reason!r}"))
         yield reply.done(_STOP_REASONS[reason])
+
+    def stopped(self) -> Iterator[StreamEvent]:
+        """See `ReplyDecoder.stopped`: this protocol has no ends of blocks, so they all come now."""
+        reply = self.reply
+        for index, block in enumerate(reply.blocks):
+            if block.kind == "text":
+                yield reply.text_end(index)
+            elif block.kind == "thinking":
+                yield reply.thinking_end(index)
+            else:
+                yield reply.toolcall_end(index, partial_arguments(block.text))
 
     def _end_call(self, index: int) -> Iterator[StreamEvent]:
         """Close a call; several objects in its arguments are several calls."""

@@ -224,6 +224,9 @@ class ResponsesDecoder:
             stop = "tool_use"
         yield self.reply.done(stop)
 
+    def stopped(self) -> Iterator[StreamEvent]:
+        yield from ()
+
 
 _INCOMPLETE = {"content_filter": "the provider's content filter stopped the reply"}
 
