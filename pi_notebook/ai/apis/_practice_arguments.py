@@ -3,36 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-from ..model import ToolSpec
-from ._practice_roles import COUNTS, FILE_TYPES, ORDINALS, SAID_WHOLE, role_of
+from ._practice_roles import COUNTS, FILE_TYPES, ORDINALS, SAID_WHOLE
+from ._practice_slots import Filled, Memory, Slots
 from ._practice_values import NOTHING, NUMBER_WORDS, condition, convert, fits, resolved
-from ._practice_words import PRONOUNS, Match, Token, split_name, stem, stems, tokens
-
-
-@dataclass(slots=True)
-class Memory:
-    """What was said before in the conversation: arguments of earlier calls, newest first, and the last result."""
-
-    arguments: list[Mapping[str, Any]] = field(default_factory=list)
-    result: str | None = None
-
-
-@dataclass(slots=True)
-class Filled:
-    """Arguments as far as the words gave them. `remembered`: taken from earlier; `missing`: required, not found.
-
-    `alternatives` are further values of the parameter `listed` (`Paris, Oslo and Rome`), one call each.
-    """
-
-    arguments: dict[str, Any] = field(default_factory=dict)
-    remembered: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    listed: str = ""
-    alternatives: list[Any] = field(default_factory=list)
+from ._practice_words import PRONOUNS, Match, split_name, stem, stems
 
 
 def fill(match: Match, text: str, memory: Memory) -> Filled:
@@ -59,48 +34,8 @@ def fill(match: Match, text: str, memory: Memory) -> Filled:
     return filler.done
 
 
-class _Filler:
-    def __init__(self, match: Match, text: str, memory: Memory) -> None:
-        tool: ToolSpec = match.tool.tool
-        root = tool.schema
-        self.words = match.tool
-        self.text = text
-        self.tokens = tokens(text)
-        self.memory = memory
-        self.done = Filled()
-        self.used: set[int] = {
-            index
-            for index, token in enumerate(self.tokens)
-            if token.text.lower() == tool.name.lower() or (token.kind == "word" and token.key in match.tool.name)
-        }
-        self.properties = {name: resolved(schema, root) for name, schema in dict(root.get("properties") or {}).items()}
-        self.required = [name for name in root.get("required") or () if name in self.properties]
-        self.required_first = [
-            *self.required,
-            *(name for name in self.properties if name not in self.required),
-        ]
-        self.index_of: dict[str, int] = {}
-        self.taken: set[int] = set()
-
-    def open(self, *, required: bool = False) -> list[str]:
-        """Parameters without a value, required ones first."""
-        names = self.required if required else self.required_first
-        return [name for name in names if name not in self.done.arguments]
-
-    def role(self, name: str) -> str:
-        return role_of(name, self.properties[name])
-
-    def put(self, name: str, value: Any, *indexes: int) -> None:
-        self.done.arguments[name] = value
-        self.used.update(indexes)
-        self.taken.update(indexes)
-        if indexes:
-            self.index_of[name] = indexes[0]
-
-    def free(self, index: int) -> bool:
-        return 0 <= index < len(self.tokens) and index not in self.used
-
-    # -- evidence, strongest first ---------------------------------------------------------------------------
+class _Filler(Slots):
+    """Ways to find values, strongest evidence first."""
 
     def named(self) -> None:
         """`bins=5`, `bins: 5`, `column price`, `the price column`, `5 bins`."""
@@ -128,14 +63,6 @@ class _Filler:
         if self._text(after) in ("=", ":", "is", "to", "named", "called"):
             return [(after + 1, self._text(after) in ("=", ":", "named", "called")), (index - 1, False)]
         return [(after, False), (index - 1, False)]
-
-    def _telling(self, index: int) -> bool:
-        """Not a word that only connects others, nor one that the tool itself is called by."""
-        token = self.tokens[index]
-        return self.free(index) and not token.filler and token.kind not in ("mark", "operator")
-
-    def _text(self, index: int) -> str:
-        return self.tokens[index].text.lower() if 0 <= index < len(self.tokens) else ""
 
     def enums_and_flags(self) -> None:
         """A value of an enum that the prompt says, and booleans by their name: `with header`, `no header`."""
@@ -334,16 +261,6 @@ class _Filler:
     def _rank(self, index: int) -> int:
         return 0 if self._capital(index) else 2 if self.tokens[index].key in self.words.description else 1
 
-    def _capital(self, index: int) -> bool:
-        return index > 0 and self.tokens[index].text[:1].isupper() and self._text(index - 1) not in ".!?\n"
-
-    def _whole_name(self, index: int, value: Any) -> tuple[Any, list[int]]:
-        """`New York` rather than `New`."""
-        span = [index]
-        while self._capital(index) and self.free(span[-1] + 1) and self._capital(span[-1] + 1):
-            span.append(span[-1] + 1)
-        return (self.text[self.tokens[index].start : self.tokens[span[-1]].end] if span[1:] else value), span
-
     def remembered(self) -> None:
         """The same parameter of an earlier call, for names of things; never for conditions, code or texts."""
         for name in self.open(required=True):
@@ -387,26 +304,3 @@ class _Filler:
             if values:
                 self.done.listed, self.done.alternatives = name, values
                 return
-
-    # -- one value -------------------------------------------------------------------------------------------
-
-    def _value(self, index: int, name: str) -> Any:
-        """Token `index` as a value of parameter `name`, or NOTHING."""
-        if not 0 <= index < len(self.tokens):
-            return NOTHING
-        return convert(self.tokens[index], self.properties[name])
-
-    def _pointed(self, name: str) -> Any:
-        """What `it` and `the result` mean: the last result, or the first path in it."""
-        result = (self.memory.result or "").strip()
-        if not result:
-            return NOTHING
-        found = tokens(result)
-        wanted = "number" if self.properties[name].get("type") in ("number", "integer") else "path"
-        candidates = [token for token in found if token.kind == wanted]
-        if wanted == "path" and not candidates and "\n" not in result and len(result) <= 200:
-            candidates = [Token("quoted", result, 0, len(result))]
-        if wanted == "path" and not candidates:
-            candidates = [token for token in found if token.kind == "quoted"]
-        values = [convert(token, self.properties[name]) for token in candidates]
-        return next((value for value in values if value is not NOTHING), NOTHING)

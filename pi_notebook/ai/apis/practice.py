@@ -23,7 +23,8 @@ from ..messages import (
 from ..model import Context, Model, StreamOptions
 from ..stream import Reply, StreamEvent
 from ._playback import ABORTED, Pace, describe_tool, estimated_usage, play, with_ids
-from ._practice_arguments import Filled, Memory, fill
+from ._practice_arguments import fill
+from ._practice_slots import Filled, Memory
 from ._practice_words import Match, Step, ToolWords, steps, tokens
 
 __all__ = ["describe_tool", "notice", "stream"]
