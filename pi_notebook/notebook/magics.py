@@ -181,13 +181,12 @@ class AgentMagics(Magics):
         tools = choose_tools(arguments.tools or ",".join(self.tools), self.shell, arguments.root or self.root or None)
         approve, rules = self._approval(arguments.approve)
         prompt, system = self._prompt(arguments, text)
-        if arguments.session is not None:
-            self.session = arguments.session
+        warnings = self._switch_session(arguments.session)
         if arguments.new:
             self.conversation.reset()
         conversation = self.conversation
         turn = CellTurn(self._cell_key(), text, execution_count=self._cell_count(), line=arguments.line)
-        warnings = _stale_warnings(conversation.begin(turn)) + conversation.take_notices()
+        warnings += _stale_warnings(conversation.begin(turn)) + conversation.take_notices()
         timeout = arguments.approve_timeout if arguments.approve_timeout is not None else self.approve_timeout
         turns = arguments.max_turns if arguments.max_turns is not None else self.max_turns
         cost = arguments.max_cost if arguments.max_cost is not None else self.max_cost
@@ -211,6 +210,15 @@ class AgentMagics(Magics):
         )
         return request, conversation
 
+    def _switch_session(self, name: str | None) -> list[str]:
+        """Use the session `name` from now on. Returns a warning if it looks like a slip."""
+        if name is None:
+            return []
+        near = difflib.get_close_matches(name, [each for each in self.conversations if each], n=1, cutoff=0.75)
+        is_new = name and name not in self.conversations
+        self.session = name
+        return [f"Session {name!r} is new. Did you mean {near[0]!r}?"] if is_new and near else []
+
     def _prompt(self, arguments: Any, text: str) -> tuple[RenderedPrompt, str]:
         from ..agent.results import to_content
         from ..ai.messages import TextContent
@@ -226,18 +234,19 @@ class AgentMagics(Magics):
 
     def _approval(self, wanted: str | None) -> tuple[ApproveMode, Rules | None]:
         """How to decide calls; rules that are named for this cell come beside those that are configured."""
-        how: Any = self.approve if wanted is None else wanted
-        if wanted is not None and wanted not in APPROVE_MODES:
-            how = self.shell.user_ns.get(wanted)
-            if not isinstance(how, Rules):
-                known = ", ".join(APPROVE_MODES)
-                raise UsageError(
-                    f"argument --approve: invalid choice: {wanted!r} (choose from {known}, or a variable that holds "
-                    f"Rules)"
-                )
-        if isinstance(how, Rules):
-            return "ask", how.beside(self.rules)
-        return how, self.rules
+        mode: Any = self.approve
+        rules: Rules | None = self.rules
+        if isinstance(mode, Rules):
+            mode, rules = "ask", mode.beside(rules)
+        if wanted is None or wanted in APPROVE_MODES:
+            return wanted or mode, rules
+        named = self.shell.user_ns.get(wanted)
+        if not isinstance(named, Rules):
+            known = ", ".join(APPROVE_MODES)
+            raise UsageError(
+                f"argument --approve: invalid choice: {wanted!r} (choose from {known}, or a variable that holds Rules)"
+            )
+        return "ask", named.beside(rules)
 
     def _model(self, arguments: Any) -> Model:
         from ..ai.discovery import default_model
@@ -300,6 +309,7 @@ class AgentMagics(Magics):
     @line_magic("agent")
     def agent_line(self, line: str) -> Any:
         """Commands about the agent."""
+        line, _, silent = split_silencer(line, "")
         name, *rest = [word.text for word in split_words(line)] or ["help"]
         if name not in COMMANDS:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
@@ -309,9 +319,10 @@ class AgentMagics(Magics):
                 "To ask an agent something, write %%agent and the question below it."
             )
         try:
-            return run_command(name, rest, self)
+            answer = run_command(name, rest, self)
         except PiNotebookError as error:
             raise UsageError(str(error)) from None
+        return None if silent else answer
 
     agent_line.__doc__ = command_help()
 

@@ -12,7 +12,7 @@ import difflib
 import keyword
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from IPython.core.error import UsageError
@@ -32,11 +32,18 @@ RESERVED_NAMES = frozenset({"In", "Out", "_", "__", "___", "_ih", "_oh", "_dh", 
 
 @dataclass(slots=True)
 class Word:
-    """One word of a line. `start`: where it begins. `quote`: the quote that is still open at its end, or empty."""
+    """One word of a line.
+
+    Args:
+        start: Where it begins.
+        quote: The quote that is still open at its end, or empty.
+        is_quoted: It began with a quote.
+    """
 
     text: str
     start: int
     quote: str = ""
+    is_quoted: bool = False
 
 
 def split_words(line: str) -> list[Word]:
@@ -48,7 +55,7 @@ def split_words(line: str) -> list[Word]:
         character = line[at]
         if word is None:
             if not character.isspace():
-                word = Word("", at)
+                word = Word("", at, is_quoted=character in "'\"")
                 words.append(word)
                 continue
         elif word.quote:
@@ -84,7 +91,7 @@ def parse_line(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace
     if words and words[-1].quote:
         raise UsageError(f"%%agent: a quotation is not closed; it begins at {_short(line[words[-1].start :])}.")
     try:
-        arguments, rest = parser.parse_known_args([word.text for word in words])
+        arguments, rest = parser.parse_known_args(list(_joined(words, parser)))
     except SystemExit:
         raise UsageError("See %%agent? for the options.") from None
     except UsageError as error:
@@ -92,6 +99,19 @@ def parse_line(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace
     if rest:
         raise UsageError(_unrecognized(rest, parser))
     return arguments
+
+
+def _joined(words: list[Word], parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The words, with an option and a quoted value in one: argparse takes a value like `-x` for an option."""
+    options = option_strings(parser)
+    at = 0
+    while at < len(words):
+        text = words[at].text
+        at += 1
+        if text in options and options[text].nargs is None and at < len(words) and words[at].is_quoted:
+            text = f"{text}={words[at].text}"
+            at += 1
+        yield text
 
 
 def option_strings(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:

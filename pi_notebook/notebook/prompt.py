@@ -136,7 +136,9 @@ class _Renderer:
                 self.rendered.content.append(block)
         if named:
             self._pieces.append("\n\n")
-        self.rendered.inserted.append(f"{name}: {_describe(value, blocks)}")
+        line = f"{name}: {_describe(value, blocks)}"
+        if line not in self.rendered.inserted:
+            self.rendered.inserted.append(line)
         return True
 
     def _look_up(self, match: re.Match[str]) -> Any:

@@ -277,6 +277,40 @@ class TestApprover:
         assert decide(Approver("all", person), ask(BASH, error="path: missing")).by == "you"
 
 
+PATTERNS = st.lists(st.sampled_from(["bash", "bash(git *)", "bash(rm *)", "bash(nope=x)", "write", "*"]), max_size=3)
+
+
+@given(
+    mode=st.sampled_from(["ask", "all", "none"]),
+    allow=PATTERNS,
+    block=PATTERNS,
+    asks=PATTERNS,
+    required=st.booleans(),
+    always=st.booleans(),
+    command=st.sampled_from(["git x", "rm x", "git x; rm x", "ls"]),
+    somebody=st.booleans(),
+)
+def test_nothing_runs_that_was_not_let_through(
+    mode: Any, allow: Any, block: Any, asks: Any, required: bool, always: bool, command: str, somebody: bool
+) -> None:
+    rules = Rules(allow=allow, block=block, ask=asks)
+    person = Person(YES)
+    kept: Any = {(BASH, "")} if always else set()
+    approver = Approver(mode, person if somebody else None, rules, kept)
+    question = ask(BASH, required=required, command=command)
+    decision = decide(approver, question)
+    judged = rules.judge(question)
+    kind = judged.kind if judged is not None else ("ask" if required else "allow")
+    if any(verdict(Rules(block=[pattern]), BASH, command=command) == "block" for pattern in block):
+        assert decision.kind == "block" and not person.asked
+    elif kind == "allow" or mode == "all" or (always and judged is None):
+        assert decision.kind == "approve" and not person.asked
+    elif mode == "none" or not somebody:
+        assert decision.kind == "block" and not person.asked
+    else:
+        assert len(person.asked) == 1
+
+
 class TestAlways:
     def test_it_lasts_from_run_to_run_until_the_tool_is_redefined(self) -> None:
         always: Any = set()

@@ -162,6 +162,17 @@ class TestLine:
         assert agent(shell, r"""-m m --system 'C:\data {"a": 1}'""").text == r'C:\data {"a": 1}|go'
         assert agent(shell, """-m m --system="it's" """).text == "it's|go"
 
+    def test_a_quoted_value_may_look_like_an_option(self, shell: InteractiveShell) -> None:
+        echo(shell)
+        assert agent(shell, "-m m --system '--raw'").text == "--raw|go"
+        assert agent(shell, "-m m --system='-x'").text == "-x|go"
+
+    def test_a_session_that_looks_like_a_slip_is_pointed_out(self, shell: InteractiveShell) -> None:
+        assert _run_of(shell, "-m m --session weekly").view.warnings == []
+        said = _run_of(shell, "-m m --session wekly").view.warnings
+        assert said == ["Session 'wekly' is new. Did you mean 'weekly'?"]
+        assert _run_of(shell, "-m m --session weekly").view.warnings == []
+
     def test_tools_named_twice_come_once(self, shell: InteractiveShell) -> None:
         assert len(_run_of(shell, "-m m --tools read,read,ls,builtin").request.tools) == 9
         assert [t.name for t in _run_of(shell, "-m m --tools ls,ls").request.tools] == ["ls"]
@@ -195,6 +206,7 @@ class TestSilencer:
         assert agent(shell, "-m m -o out", "go;") is None
         assert shell.user_ns["out"].text == "answer"
         assert agent(shell, "-m m;") is None
+        assert shell.run_line_magic("agent", "status;") is None
 
 
 class TestValue:
@@ -344,6 +356,8 @@ class TestConfiguration:
         assert request.approve == "ask"
         assert repr(request.rules) == "Rules(allow=['wipe'], block={'bash': ''}, ask=[])"
         shell.magics_manager.registry["AgentMagics"].approve = Rules(ask=["*"])
+        assert _run_of(shell, "-m m --approve all").request.approve == "all"
+        assert repr(_run_of(shell, "-m m --approve all").request.rules).endswith("block={'bash': ''}, ask=['*'])")
         assert repr(_run_of(shell, "-m m").request.rules) == "Rules(allow=[], block={'bash': ''}, ask=['*'])"
 
     def test_built_in_tools_stay_the_same_from_cell_to_cell(self, shell: InteractiveShell) -> None:
