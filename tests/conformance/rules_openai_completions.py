@@ -141,6 +141,12 @@ def is_closed(schema: Any) -> bool:
     return all(map(is_closed, inside))
 
 
+def sends_nothing_and_never_says_why_it_ends(data: dict[str, Any]) -> bool:
+    """S4: no chunk at all from a server that is known to give no finish reason."""
+    gives_none = (data["model"].get("compat") or {}).get("supportsFinishReason") is False
+    return gives_none and not any(isinstance(chunk, dict) and "choices" in chunk for chunk in sse_json(data))
+
+
 Predicate = Callable[[dict[str, Any]], bool]
 REQUEST_RULES: list[tuple[str, Predicate]] = [("S1", asks_for_strictness_of_an_open_schema)]
 STREAM_RULES: list[tuple[str, Predicate]] = [
@@ -150,4 +156,5 @@ STREAM_RULES: list[tuple[str, Predicate]] = [
     ("A2", sends_no_object),
     ("W8", sends_surrogates),
     ("W5", pings),
+    ("S4", sends_nothing_and_never_says_why_it_ends),
 ]
