@@ -40,6 +40,7 @@ def drain(values: Iterator[Any], context: ToolContext) -> Any:
 
 def captured_call(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
     """`invoke_plain` on this very thread, and what was written and plotted meanwhile."""
+    context.begin()
     with context.host.capture(context) as captured:
         value = invoke_plain(function, call, context)
     return value, captured

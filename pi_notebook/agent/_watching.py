@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..ai.abort import AbortSignal
+from ..ai.abort import AbortController, AbortSignal
 from ..ai.messages import ToolCall
 from .events import AgentEvent, ToolExecutionUpdate
 from .tool import ToolResult
@@ -57,6 +58,40 @@ class Updates:
             await self.telling
         if self.waiting:
             await self._tell()
+
+
+class Clock:
+    """Times a call from when its own code begins, not while it waits for its turn, and ends one that takes too long.
+
+    Args:
+        timeout: Seconds until `controller` is aborted; None for ever.
+    """
+
+    def __init__(self, timeout: float | None, controller: AbortController | None) -> None:
+        self.timeout = timeout
+        self.controller = controller
+        self.loop = asyncio.get_running_loop()
+        self.started: float | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.milliseconds: int | None = None
+        """Until `stop`; None if the call never began."""
+
+    def begin(self) -> None:
+        """Any thread."""
+        self.started = time.perf_counter()
+        if self.timeout is not None:
+            self.loop.call_soon_threadsafe(self._arm)
+
+    def _arm(self) -> None:
+        if self.timeout is not None and self.controller is not None and self.milliseconds is None:
+            text = f"timed out after {self.timeout:g} s"
+            self.timer = self.loop.call_later(self.timeout, self.controller.abort, text)
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.started is not None:
+            self.milliseconds = round((time.perf_counter() - self.started) * 1000)
 
 
 async def until_abort(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from ..ai.abort import AbortController, AbortSignal
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from ..errors import ToolError
 from . import tool as contract
-from ._watching import Emit, Updates, as_result, until_abort
+from ._watching import Clock, Emit, Updates, as_result, until_abort
 from .events import (
     MessageEnd,
     MessageStart,
@@ -325,21 +324,24 @@ class ToolCalls:
             controller = AbortController()
             self.signal.on_abort(lambda: controller.abort(self.signal.reason))
             context.signal = signal = controller.signal
+        clock = Clock(tool.timeout, controller)
+        context._on_begin = clock.begin
         if tool.runs_on != "plain":
-            self.host.begun(context)
+            context.begin()
         token = contract._current.set(context)
-        started = time.perf_counter()
         try:
             task = asyncio.ensure_future(tool.execute(call.id, prepared.params, signal, updates.push))
         except Exception as error:
+            clock.stop()
             return replace(failure_from(error), duration_ms=0)
         finally:
             contract._current.reset(token)
         try:
-            result = await self._outcome(task, tool, signal, controller)
+            result = await self._outcome(task, tool, signal)
         finally:
+            clock.stop()
             await updates.close()
-        result.duration_ms = round((time.perf_counter() - started) * 1000)
+        result.duration_ms = clock.milliseconds
         if context.added_tool_names:
             result.added_tool_names = (*result.added_tool_names, *context.added_tool_names)
         return result
@@ -349,12 +351,7 @@ class ToolCalls:
         task: asyncio.Future[ToolResult],
         tool: Tool,
         signal: AbortSignal,
-        controller: AbortController | None,
     ) -> ToolResult:
-        timer = None
-        if controller is not None and tool.timeout is not None:
-            text = f"timed out after {tool.timeout:g} s"
-            timer = asyncio.get_running_loop().call_later(tool.timeout, controller.abort, text)
         try:
             cancel_after = CANCEL_AFTER if tool.cancellable else None
             value = await until_abort(task, signal, cancel_after=cancel_after, abandon_after=ABANDON_AFTER)
@@ -364,9 +361,6 @@ class ToolCalls:
             value = None
         except Exception as error:
             return failure_from(error)
-        finally:
-            if timer is not None:
-                timer.cancel()
         if value is None and not (task.done() and not task.cancelled()):
             return self._unfinished(task, tool, signal)
         return as_result(value)

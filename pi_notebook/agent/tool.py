@@ -227,7 +227,7 @@ class Host:
         return await run_in_worker(function)
 
     def begun(self, context: ToolContext) -> None:
-        """A call's own code begins now; for a plain function `run_plain` knows when that is."""
+        """A call's own code begins now. Told once, on whatever thread."""
 
     def breathe(self) -> None:
         """Called at each update, on the tool's own thread: a chance to let in what waits for that thread."""
@@ -274,6 +274,7 @@ class ToolContext:
     __slots__ = (
         "__weakref__",
         "_add_tool",
+        "_on_begin",
         "_on_update",
         "added_tool_names",
         "console",
@@ -299,6 +300,7 @@ class ToolContext:
         self.console = Console(self)
         self.added_tool_names: list[str] = []
         self._on_update = on_update
+        self._on_begin: Callable[[], None] | None = None
         self._add_tool = add_tool
 
     @staticmethod
@@ -310,6 +312,13 @@ class ToolContext:
         if self._on_update is not None:
             self._on_update(partial)
         self.host.breathe()
+
+    def begin(self) -> None:
+        """The call's own code begins now; until here it waited for its turn. Only the first time counts."""
+        on_begin, self._on_begin = self._on_begin, None
+        if on_begin is not None:
+            on_begin()
+            self.host.begun(self)
 
     def update(self, value: Any) -> None:
         """Show `value` (anything a tool may return) as the result so far."""

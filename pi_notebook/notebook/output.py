@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..agent._progress_bars import watch_progress_bars
 from ..agent.output import Captured, capture_output
 from ..agent.tool import ToolContext, ToolResult
 
 _collector: contextvars.ContextVar[tuple[Captured, ToolContext] | None] = contextvars.ContextVar(
     "pi_notebook_displays", default=None
 )
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _lock = threading.Lock()
 _active = 0
 
@@ -30,6 +32,8 @@ class _DisplayRouter:
             self.original.publish(data, *args, **kwargs)
             return
         captured, context = collecting
+        if WIDGET_VIEW in data and watch_progress_bars():
+            return  # the first bar of a tqdm that was imported inside the tool
         captured.displays.append(data)
         context._emit(ToolResult((), {"display": data}))
 

@@ -26,6 +26,7 @@ from .bridge import Bridge, who_can_answer
 from .conversation import CellTurn, Conversation
 from .faces import Face, make_face
 from .host import NotebookHost
+from .overlap import OverlapHint
 from .past_runs import calls_of
 from .prompt import RenderedPrompt
 from .view import Outcome, RunView
@@ -89,6 +90,7 @@ class CellRun:
         self._left = False  # the cell has gone on: what comes now comes too late
         self._abort_at: float | None = None
         self._outcome: Outcome = "done"
+        self._overlap = OverlapHint(request.tools, request.tool_execution == "sequential")
 
     # ---- the cell's thread -----------------------------------------------------------------------
 
@@ -207,6 +209,8 @@ class CellRun:
             for text in self.conversation.take_notices():
                 self.view.notice(text, "warning")
         self.view.apply(event)
+        if hint := self._overlap.hear(event):
+            self.view.notice(hint)
 
     async def _work(self) -> None:
         ticker = asyncio.ensure_future(self._tick())

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pi_notebook.agent.agent import Agent
+from pi_notebook.agent.function_tool import tool
 from pi_notebook.agent.hooks import NextTurn
 from pi_notebook.agent.single_call import run_tool_call
-from pi_notebook.agent.tool import Progress, Tool, ToolContext, ToolResult
+from pi_notebook.agent.tool import Host, Progress, Tool, ToolContext, ToolResult
 from pi_notebook.ai.apis.scripted import call, scripted
 from pi_notebook.ai.messages import AssistantMessage, Cost, ImageContent, TextContent, ToolCall, Usage, UserMessage
 from pi_notebook.errors import AgentError
@@ -316,6 +317,39 @@ def test_a_cancelled_prompt_whose_hook_hangs_is_cancelled_all_the_same() -> None
 
     started: Any = None
     assert asyncio.run(main()).signal is None
+
+
+def test_a_calls_clock_and_timeout_begin_with_its_own_code() -> None:
+    class Busy(Host):
+        async def run_plain(self, function: Any, context: ToolContext) -> Any:
+            await asyncio.sleep(0.15)  # another call has the thread
+            return function()
+
+    @tool(timeout=0.1)
+    def quick() -> str:
+        """Quick."""
+        return "ran"
+
+    (record,) = Agent(model=scripted([call("quick")], "done"), tools=[quick], host=Busy()).run("go").tool_calls
+    assert record.value == "ran"
+    assert record.duration_ms is not None and record.duration_ms < 150
+
+
+def test_a_call_that_was_stopped_before_its_turn_has_no_duration() -> None:
+    class Full(Host):
+        async def run_plain(self, function: Any, context: ToolContext) -> Any:
+            agent.abort()
+            await context.signal.wait()
+            context.signal.raise_if_aborted()
+
+    @tool
+    def never() -> str:
+        """Never runs."""
+        return "ran"
+
+    agent = Agent(model=scripted([call("never")]), tools=[never], host=Full())
+    (record,) = agent.run("go").tool_calls
+    assert (record.is_error, record.duration_ms) == (True, None)
 
 
 class TestGuards:
