@@ -238,8 +238,10 @@ class AgentMagics(Magics):
         rules: Rules | None = self.rules
         if isinstance(mode, Rules):
             mode, rules = "ask", mode.beside(rules)
+        if wanted in APPROVE_MODES:
+            mode = wanted
         if wanted is None or wanted in APPROVE_MODES:
-            return wanted or mode, rules
+            return mode, rules
         named = self.shell.user_ns.get(wanted)
         if not isinstance(named, Rules):
             known = ", ".join(APPROVE_MODES)

@@ -43,13 +43,16 @@ def test_runs_of_one_cell_are_kept_apart_and_replaced_together(newest_kernel: Se
     assert kernel.value("len({id(r) for r in results})") == 3
 
 
-@pytest.mark.parametrize("above", ["%%time", "%%capture cap", "%%timeit -n 2 -r 1\n%%time"])
-def test_below_other_cell_magics_it_ends_without_a_coroutine(newest_kernel: Session, above: str) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%%time\n%%agent -m m -o out\ngo",
+        "%%capture cap\n%%agent -m m -o out\ngo",
+        "%%timeit -n 2 -r 1\nget_ipython().run_cell_magic('agent', '-m m -o out', 'go')",
+    ],
+)
+def test_below_other_cell_magics_it_ends_without_a_coroutine(newest_kernel: Session, code: str) -> None:
     kernel = prepared(newest_kernel)
-    if "timeit" in above:
-        code = "%%timeit -n 2 -r 1\nget_ipython().run_cell_magic('agent', '-m m -o out', 'go')"
-    else:
-        code = f"{above}\n%%agent -m m -o out\ngo"
     cell = kernel.run(code)
     assert cell.status == "ok", cell.outputs
     assert kernel.value("out.text") == "answer"
@@ -169,3 +172,47 @@ def test_a_wrong_value_in_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "show.ipy").write_text(SHOW)
     shown = ipython(tmp_path, "--AgentMagics.approve=maybe", "show.ipy")
     assert "The 'approve' trait of an AgentMagics instance expected any of ['ask', 'all', 'none']" in shown
+
+
+WIPE = """
+@tool(approval=True)
+def wipe(path: str) -> str:
+    "Wipe a path."
+    return f"wiped {path}"
+"""
+
+
+def test_rules_decide_and_the_transcript_says_so(newest_kernel: Session) -> None:
+    kernel = prepared(newest_kernel)
+    kernel.run(
+        WIPE + "from pi_notebook import Rules\n"
+        "rules = Rules(allow=['wipe(tmp/*)'], block={'wipe(*thesis*)': 'not my thesis'})\n"
+        "m = scripted([call('wipe', path='tmp/a'), call('wipe', path='tmp/thesis')], 'ok')"
+    )
+    cell = kernel.run("%%agent -m m --approve rules -o out\ngo")
+    assert cell.status == "ok"
+    assert kernel.value("[c.result.text for c in out.tool_calls if not c.is_error]") == ["wiped tmp/a"]
+    assert kernel.value("[c.result.text for c in out.tool_calls if c.is_error]") == ["not my thesis"]
+    (shown, *_) = cell.data("text/plain")
+    assert "rule 'wipe(*thesis*)'" in shown and "rule 'wipe(tmp/*)'" in shown
+
+
+def test_a_question_that_nobody_answers_in_time_is_blocked(newest_kernel: Session) -> None:
+    kernel = prepared(newest_kernel)
+    kernel.run(WIPE + "m = scripted([call('wipe', path='x')], 'ok')")
+    cell = kernel.run("%%agent -m m --approve-timeout 0.2 -o out\ngo", cell_id="asks")
+    assert cell.status == "ok"
+    assert kernel.value("out.tool_calls[0].result.text") == "Blocked: nobody answered within 0.2 s."
+    assert "time limit" in cell.data("text/plain")[0]
+
+
+def test_out_is_set_after_an_interrupt(newest_kernel: Session) -> None:
+    kernel = prepared(newest_kernel)
+    kernel.run("m = scripted(' '.join(['word'] * 2000), delay=0.02)")
+    cell = kernel.submit("%%agent -m m -o out\ngo", cell_id="long")
+    kernel.wait_until(lambda: "word word" in str(kernel.widgets), what="the first words")
+    kernel.interrupt()
+    assert cell.wait().error_name == "KeyboardInterrupt"
+    (error,) = [o for o in cell.outputs if o["output_type"] == "error"]
+    assert error["traceback"] == ["KeyboardInterrupt: the agent was interrupted."]
+    assert kernel.value("'word' in out.text") is True
