@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..errors import ModelError
 from . import keys
 from .model import Model
 from .prices import known_models
 from .providers import PRACTICE, PROVIDERS, Provider, has_key, resolve_model
+from .transport import tls_context
 
 if TYPE_CHECKING:
     import httpx
@@ -131,11 +133,13 @@ def _client(provider: Provider, address: str) -> httpx.Client:
     import httpx
 
     key = keys.find_key(provider.name, provider.key_names)
+    is_here = urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
     return httpx.Client(
         timeout=httpx.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT),
         headers={"authorization": f"Bearer {key}"} if key else {},
-        verify=address.startswith("https:"),  # loading the CA store takes longer than asking
-        trust_env=False,  # no proxy stands between this machine and itself
+        # Loading the CA store takes longer than asking, and no proxy stands between this machine and itself.
+        verify=tls_context() if address.startswith("https:") or not is_here else False,
+        trust_env=not is_here,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import random
 import ssl
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import httpx
 
     from .model import Model, StreamOptions
+
+logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 30.0  # seconds
 _BUFFER = 1 << 20  # bytes that may wait for a slow reader before the network has to wait
@@ -59,7 +62,7 @@ class Connection:
 
             # httpx loads the CA store for plain http as well, which takes longer than a whole request.
             needs_tls = not is_plain or _proxy_needs_tls()
-            verify = _tls_context(*map(os.environ.get, _CA_VARIABLES)) if needs_tls else _no_tls_context()
+            verify = tls_context() if needs_tls else _no_tls_context()
             client = self._clients[is_plain] = httpx.AsyncClient(verify=verify, transport=self._transport)
         return client
 
@@ -72,6 +75,11 @@ class Connection:
 
 
 _CA_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def tls_context() -> ssl.SSLContext:
+    """Whom to trust: the usual authorities, or those that the environment names. Made once."""
+    return _tls_context(*map(os.environ.get, _CA_VARIABLES))
 
 
 @functools.lru_cache(maxsize=4)
@@ -230,6 +238,7 @@ class _Exchange:
                     self.error = error
                     return
                 attempt += 1
+                logger.info("attempt %d in %.1f s: %s", attempt + 1, delay, error)
                 if self.options.on_retry is not None:
                     self.options.on_retry(attempt, delay, str(error))
                 await asyncio.sleep(delay)

@@ -136,3 +136,17 @@ def test_models_of_keys_and_of_compatible_servers_are_listed(monkeypatch: pytest
         ("practice", "built in; no language model", False),
     ]
     assert "secret-key" not in repr(rows)
+
+
+def test_a_proxy_is_used_for_other_machines_and_never_for_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    models = {"data": [{"id": "corp-7b"}]}
+    with serving(lambda path, _: models if path.endswith("/v1/models") else None) as (address, asked):
+        monkeypatch.setenv("http_proxy", address)
+        monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://models.test/v1")
+        assert "openai-compatible:corp-7b" in [usable.name for usable in usable_models()]
+        assert asked == ["http://models.test/v1/models"]
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", f"{address}/v1")
+        assert "openai-compatible:corp-7b" in [usable.name for usable in usable_models()]

@@ -72,6 +72,19 @@ async def test_no_server_can_make_a_key_appear(
     assert leaks(f"{shown} {messages} {traces} {printed.out} {printed.err}") == []
 
 
+async def test_what_is_said_about_a_retry_shows_no_key(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    told: list[str] = []
+    busy = head(503, "application/json", "retry-after-ms: 1") + json.dumps({"error": {"message": ECHO}}).encode()
+    async with serving(replies(busy)) as server:
+        options = StreamOptions(api_key=KEY, on_retry=lambda *said: told.append(str(said)))
+        await all_that_is_shown(Model("m", APIS[0], "local", server.base_url), options)
+    assert len(told) == 2 and "you sent ***" in told[0]
+    logged = [record.getMessage() for record in caplog.records if record.name == "pi_notebook.ai.transport"]
+    assert [text[:9] for text in logged] == ["attempt 2", "attempt 3"]
+    assert leaks(f"{told} {caplog.text}") == []
+
+
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\0x", f"{KEY} \u20ac"], ids=["newline", "nul", "euro"])
 async def test_a_key_that_no_header_can_carry_is_not_shown(
