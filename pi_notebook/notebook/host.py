@@ -38,7 +38,6 @@ class NotebookHost(Host):
     async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
         def call() -> T:
             context.signal.raise_if_aborted()  # Stop was clicked while this call waited for its turn
-            self.begun(context)
             return function()
 
         return await outcome_of(self._bridge.call(call))
