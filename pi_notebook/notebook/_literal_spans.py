@@ -1,4 +1,4 @@
-"""Which parts of a prompt are taken literally: code, `{{...}}`, `${...}` and `\\cmd{...}`.
+"""Which parts of a prompt are taken literally: code, `{{...}}`, `${...}`, `\\cmd{...}`, and `x_{...}` in `$...$`.
 
 All of it takes time in proportion to the text's length.
 """
@@ -17,6 +17,9 @@ _FENCE = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*)*(`{3,}(?=[^`]*$)|~
 _CLOSING = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*$")
 _BACKTICKS = re.compile(r"`+")
 _BLANK_LINE = re.compile(r"\n(?=[ \t]*\r?\n)")
+# A price is no formula: as Pandoc has it, no space stands inside the dollars, and no digit behind
+_FORMULA = re.compile(r"\$\$[^$]+\$\$|\$(?=\S)[^$\n]+(?<=\S)\$(?!\d)")
+_SCRIPT = re.compile(r"[_^](?=\{)")
 _LATEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _LATEX_OPTION = re.compile(r"\[[^\[\]\n]*\]")
 _LATEX_SCRIPT = re.compile(r"[_^](?:[^\s\\{}]|(?=\{))")
@@ -26,7 +29,8 @@ def literal_spans(text: str) -> list[Span]:
     """Spans of `text` in which no field is looked for, in order, none inside another."""
     code = code_spans(text)
     partner = _partners(text, code)
-    spans = sorted([*code, *_double_braces(text, partner), *_dollar_braces(text, partner), *_latex(text, partner)])
+    kinds = (_double_braces, _dollar_braces, _latex, _formula_scripts)
+    spans = sorted([*code, *(span for kind in kinds for span in kind(text, partner))])
     outer: list[Span] = []
     for start, end in spans:
         if outer and start < outer[-1][1]:
@@ -129,3 +133,11 @@ def _latex(text: str, partner: dict[int, int]) -> Iterator[Span]:
             at = end
         if at > match.end():
             yield match.end(), at
+
+
+def _formula_scripts(text: str, partner: dict[int, int]) -> Iterator[Span]:
+    """Sub- and superscripts of a formula: `$x_{i}^{2}$`."""
+    for formula in _FORMULA.finditer(text):
+        for script in _SCRIPT.finditer(text, *formula.span()):
+            brace = script.end()
+            yield brace, partner.get(brace, brace) + 1

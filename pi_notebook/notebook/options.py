@@ -201,8 +201,8 @@ c.AgentMagics.model = "..." in ipython_config.py for good. Commands about the ag
 
 The prompt:
   {name}, {name.attr}, {name["key"]}, {name[0]} insert live variables: texts and numbers where they stand, tables as
-  a preview, figures as images. They stay as they are in code (fences, `inline`), {{...}}, ${...} and \\cmd{...};
-  so do all other braces, calls and format specs.
+  a preview, figures as images. They stay as they are in code (fences, `inline`), {{...}}, ${...}, \\cmd{...} and
+  $x_{...}$; so do all other braces, calls and format specs.
   A ; at the end is not sent, and keeps the result out of Out and _ (not in code, and not out of --out).
 
 Examples:

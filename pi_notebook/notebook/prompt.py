@@ -2,8 +2,8 @@
 
 A field is a name with attributes and literal indexes, in single braces: `{sales}`, `{cfg.path}`, `{rows[0]}`,
 `{table["price"]}`, `{frame.loc[0, "price"]}`. Everything else stays byte for byte: other braces, code (fences and
-inline), `{{...}}`, `${...}`, `\\cmd{...}`. No calls, no format specs, no private names, none of IPython's. An inserted
-text is never scanned again.
+inline), `{{...}}`, `${...}`, `\\cmd{...}`, `$x_{...}$`. No calls, no format specs, no private names, none of IPython's.
+An inserted text is never scanned again.
 
 A text, a number or anything else that fits into a line stands where its field stood. A preview of several lines (a
 table) and an image get the field's name before them, so that the model knows what it sees and can name it to a tool.

@@ -50,6 +50,8 @@ def render(text: str, **more: Any) -> RenderedPrompt:
         ("{ {name} }", "{ Ada }"),
         ("set {a, {n}, b}", "set {a, 3, b}"),
         ("costs $ {n}", "costs $ 3"),
+        ("file_{n}.csv from $5 to $6", "file_3.csv from $5 to $6"),
+        ("$5 for file_{n}, $6 more", "$5 for file_3, $6 more"),
         ("no command: \\{n}", "no command: \\3"),
     ],
 )
@@ -79,6 +81,7 @@ def test_fields_become_values(text: str, sent: str) -> None:
         "${name} ${a {name} b} $${name}",
         r"\frac{name}{n} \frac{a}{\text{name}} \mathbf{a {name} b}",
         r"\sqrt[3]{n} \section*{name} \sum_{n}^{n} x \begin{name}{n}\end{name} \cmd[{name}]{n}",
+        "$x_{n}$ and $$\\n a^{n}_{name} \\n$$",
         "`{name}` ``{name} ` {n}`` `two\nlines {name}`",
         "```\n{name}\n```",
         "```python\nx = {name}\n\n{n}\n```",
@@ -269,7 +272,9 @@ def test_odd_texts_take_time_in_proportion(text: str) -> None:
     assert render(text).text == text
 
 
-@pytest.mark.parametrize("part", ["\\a[", "\\a{", "{x.y", '{x["', "${", "```\n", "\n  ", "- ", "> ", "{aa:", "{n}"])
+@pytest.mark.parametrize(
+    "part", ["\\a[", "\\a{", "$x_{", "$$", "{x.y", '{x["', "${", "```\n", "\n  ", "- ", "> ", "{aa:", "{n}"]
+)
 def test_many_of_one_part_take_time_in_proportion(part: str) -> None:
     text = part * 20_000
     assert render(text).text == text.replace("{n}", "3")
