@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from ..ai.abort import AbortController, AbortSignal
 from ..ai.messages import (
@@ -16,7 +16,6 @@ from ..ai.messages import (
     Message,
     TextContent,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from ..ai.model import Model, StreamFunction, StreamOptions, ThinkingLevel, stream
@@ -122,6 +121,9 @@ class Agent:
             from ..ai.providers import resolve_model
 
             model = resolve_model(model) if model else default_model()
+        _check_choice("tool_execution", tool_execution, get_args(ExecutionMode))
+        _check_choice("steering_mode", steering_mode, get_args(QueueMode))
+        _check_choice("follow_up_mode", follow_up_mode, get_args(QueueMode))
         self.state = AgentState(model, system_prompt, thinking_level, tools, messages)
         self.tool_execution = tool_execution
         self.max_turns = max_turns
@@ -415,6 +417,11 @@ class Agent:
                 logger.exception("a listener raised on %s", event.type)
 
 
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise AgentError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}.")
+
+
 async def _until_cancelled(execute: Callable[[], Awaitable[Any]], controller: AbortController) -> None:
     """Await `execute()`. Cancelled (a Ctrl-C in a script), it is aborted first, so that its tools hear of it and every
     call gets its result; what has not ended by then is cancelled too."""
@@ -432,4 +439,7 @@ async def _until_cancelled(execute: Callable[[], Awaitable[Any]], controller: Ab
 def _as_messages(prompt: Prompt, images: Sequence[ImageContent] = ()) -> list[Message]:
     if isinstance(prompt, str):
         return [UserMessage((TextContent(prompt), *images))]
-    return [prompt] if isinstance(prompt, UserMessage | AssistantMessage | ToolResultMessage) else list(prompt)
+    messages: list[Any] = list(prompt) if isinstance(prompt, list | tuple) else [prompt]
+    if not all(hasattr(message, "role") for message in messages):
+        raise AgentError(f"A prompt is text, a message or a list of messages, not {prompt!r:.100}.")
+    return messages

@@ -8,10 +8,22 @@ from typing import Literal, TypeAlias
 
 from ..ai.messages import Message
 from ..ai.model import Model, ThinkingLevel
+from ..errors import AgentError
 from .events import AgentEvent, MessageStart, MessageUpdate
 from .tool import Tool
 
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+
+
+def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """A list of them. Raises `AgentError` for what is none, such as a function that was not decorated."""
+    listed = list(tools)
+    for each in listed:
+        if not isinstance(each, Tool):
+            name = getattr(each, "__name__", type(each).__name__)
+            remedy = f"decorate it with @tool, or pass tool({name})" if callable(each) else "give an agent `Tool`s"
+            raise AgentError(f"{name} is no tool but a {type(each).__name__}: {remedy}.")
+    return listed
 
 
 class AgentState:
@@ -28,7 +40,7 @@ class AgentState:
         self.model = model
         self.system_prompt = system_prompt
         self.thinking_level = thinking_level
-        self._tools = list(tools)
+        self._tools = checked_tools(tools)
         self._messages = list(messages)
         self._streaming: MessageStart | MessageUpdate | None = None
         self._pending: Counter[str] = Counter()
@@ -41,7 +53,7 @@ class AgentState:
 
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
-        self._tools = list(tools)
+        self._tools = checked_tools(tools)
 
     @property
     def messages(self) -> list[Message]:

@@ -352,6 +352,32 @@ def test_a_call_that_was_stopped_before_its_turn_has_no_duration() -> None:
     assert (record.is_error, record.duration_ms) == (True, None)
 
 
+class TestBadInput:
+    def test_a_function_that_was_not_decorated_is_no_tool(self) -> None:
+        def mean(x: int) -> int:
+            return x
+
+        tools: list[Any] = [make("a"), mean]
+        with pytest.raises(AgentError) as raised:
+            Agent(model=scripted("x"), tools=tools)
+        assert str(raised.value) == "mean is no tool but a function: decorate it with @tool, or pass tool(mean)."
+        with pytest.raises(AgentError, match="str is no tool but a str: give an agent `Tool`s"):
+            Agent(model=scripted("x")).state.tools = ["read"]  # type: ignore[list-item]
+
+    @pytest.mark.parametrize("option", ["tool_execution", "steering_mode", "follow_up_mode"])
+    def test_a_misspelt_mode_is_refused(self, option: str) -> None:
+        options: dict[str, Any] = {option: "paralel"}
+        with pytest.raises(AgentError, match=f"{option} must be '.*' or '.*', not 'paralel'"):
+            Agent(model=scripted("x"), **options)
+
+    @pytest.mark.parametrize("prompt", [3, None, ["text"], {"role": "user"}])
+    def test_what_is_no_prompt_is_refused_and_the_agent_stays_usable(self, prompt: Any) -> None:
+        agent = Agent(model=scripted("fine"))
+        with pytest.raises(AgentError, match="A prompt is text, a message or a list of messages, not"):
+            agent.run(prompt)
+        assert agent.run("go").text == "fine"
+
+
 class TestGuards:
     def test_max_turns_stops_a_run_that_goes_on(self) -> None:
         replies = [[call("a", n=n)] for n in range(5)]
