@@ -63,7 +63,9 @@ def holds_ids_that_become_one_or_none(data: dict[str, Any]) -> bool:
     for message in data["context"]["messages"]:
         content = message.get("content") if message["role"] == "assistant" else None
         ids = {block["id"] for block in content or () if block["type"] == "toolCall"}
-        if len({re.sub("[^a-zA-Z0-9_-]", "_", call_id)[:length] for call_id in ids}) < len(ids):
+        # openai-responses pairs calls and results by what stands before the bar
+        named = [call_id.partition("|")[0] if data["api"] == "openai-responses" else call_id for call_id in ids]
+        if len({re.sub("[^a-zA-Z0-9_-]", "_", name)[:length] for name in named}) < len(ids):
             return True
         if any(not re.sub("[^a-zA-Z0-9-]", "", call_id.partition("|")[0]) for call_id in ids):
             return True

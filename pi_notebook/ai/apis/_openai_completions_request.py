@@ -64,7 +64,7 @@ def parameters(model: Model, context: Context, options: StreamOptions) -> Json:
     if options.tool_choice:
         body["tool_choice"] = _tool_choice(options.tool_choice)
     _add_thinking(body, model, options, compat)
-    if compat["open_router_routing"]:
+    if compat["open_router_routing"] is not None:
         body["provider"] = compat["open_router_routing"]
     routing = compat["vercel_gateway_routing"] or {}
     if chosen := {key: routing[key] for key in ("only", "order") if routing.get(key)}:
