@@ -127,6 +127,8 @@ def _unrecognized(rest: Sequence[str], parser: argparse.ArgumentParser) -> str:
     if not first.startswith("-"):
         return f"{said} What the agent should do stands below the %%agent line; %%agent? lists the options."
     name = first.partition("=")[0]
+    if name in ("-h", "--help"):
+        return "%%agent? shows the help, %agent help the commands."
     near = difflib.get_close_matches(name, option_strings(parser), n=1)
     return f"{said} Did you mean {near[0]}?" if near else f"{said} %%agent? lists the options."
 

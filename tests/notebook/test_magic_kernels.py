@@ -130,6 +130,16 @@ def test_a_thread_is_told_what_to_do(newest_kernel: Session) -> None:
     assert kernel.value("said")[0].startswith("%%agent runs in cells, not on threads of your own")
 
 
+def test_a_subshell_runs_cells_too(newest_kernel: Session) -> None:
+    kernel = prepared(newest_kernel)
+    with kernel.subshell() as subshell:
+        kernel.execute_subshell = subshell
+        cell = kernel.run("%%agent -m m -o out\ngo", cell_id="in a subshell")
+        kernel.execute_subshell = None
+    assert cell.status == "ok", cell.outputs
+    assert kernel.value("out.text") == "answer"
+
+
 def test_help_is_shown_in_a_page(newest_kernel: Session) -> None:
     kernel = prepared(newest_kernel)
     for code, words in (("%%agent?", "--approve-timeout SECONDS"), ("%agent?", "%agent history")):

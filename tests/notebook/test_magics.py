@@ -94,6 +94,7 @@ MISTAKES = [
         "unrecognized arguments: brief\u201d. Typographic quotes and dashes are no quotes",
     ),
     ("\u2014model m", "unrecognized arguments: \u2014model m. Typographic quotes and dashes are no quotes"),
+    ("--help", "%%agent? shows the help, %agent help the commands."),
     ("-m", "argument -m/--model: expected one argument"),
     ("--ma 3", "ambiguous option: --ma could match --max-turns, --max-cost"),
     ("-m m --max-turns x", "argument --max-turns: 'x' is no whole number from 0 (0: no limit)"),
