@@ -68,7 +68,12 @@ def utf8_size(text: str) -> int:
 
 
 def readable_size(size: int) -> str:
-    """`812 bytes`, `50.0 KB`, `2.3 MB`."""
+    """Bytes for people: `1 byte`, `812 bytes`, `50.0 KB`, `2.3 MB`."""
     if size < 1024:
-        return f"{size} bytes"
-    return f"{size / 1024:,.1f} KB" if size < 1024 * 1024 else f"{size / 1024 / 1024:,.1f} MB"
+        return "1 byte" if size == 1 else f"{size:,} bytes"
+    value = float(size)
+    for unit in ("KB", "MB", "GB", "TB"):
+        value /= 1024
+        if value < 1023.95 or unit == "TB":
+            break
+    return f"{value:,.1f} {unit}"

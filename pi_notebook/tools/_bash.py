@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent._cut import MAX_BYTES, MAX_LINES
 from ..agent.tool import ConsoleText, OnUpdate, Tool, ToolResult
 from ..agent.workers import run_in_worker
 from ..ai.abort import AbortSignal
@@ -19,7 +20,6 @@ from ._paths import Workspace, let_read
 from ._process import Ended, run_command
 from ._shell_output import ShellOutput
 from ._thread_tool import ThreadTool
-from ._truncate import MAX_BYTES, MAX_LINES
 
 DESCRIPTION = (
     "Run a command with bash in the root folder. Standard output and error come back together, the last "

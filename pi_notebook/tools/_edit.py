@@ -6,6 +6,7 @@ import codecs
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent._cut import readable_size
 from ..agent.tool import OnUpdate, Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
@@ -16,7 +17,7 @@ from ._filetype import binary_type, image_type, is_binary, utf16
 from ._paths import Workspace
 from ._replace import Edit, apply_edits
 from ._thread_tool import ThreadTool
-from ._truncate import count, size
+from ._truncate import count
 from ._turns import file_key, in_turn
 
 MAX_FILE = 50 * 1024 * 1024
@@ -135,7 +136,7 @@ def _decoded(data: bytes, file_name: str, name: str) -> tuple[str, str, bytes]:
             raise ToolError(f"{name} begins like UTF-16 but is not: {error.reason}. Nothing was changed.") from error
     if is_binary(data) or image_type(data):
         kind = image_type(data) or binary_type(data, file_name)
-        raise ToolError(f"{name} is binary ({kind}, {size(len(data))}); edit changes text files only.")
+        raise ToolError(f"{name} is binary ({kind}, {readable_size(len(data))}); edit changes text files only.")
     mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     return data[len(mark) :].decode("utf-8", "surrogateescape"), "utf-8", mark
 

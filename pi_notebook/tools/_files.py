@@ -138,7 +138,7 @@ def kind(mode: int) -> str:
 
 def read_whole(workspace: Workspace, path: Path, limit: int) -> tuple[bytes, os.stat_result]:
     """All bytes of a file of at most `limit` bytes. Raises like `opened`, and `ToolError` if it is larger."""
-    from ._truncate import size
+    from ..agent._cut import readable_size
 
     with opened(workspace, path) as (file, status):
         chunks, total = [], 0
@@ -147,8 +147,8 @@ def read_whole(workspace: Workspace, path: Path, limit: int) -> tuple[bytes, os.
             total += len(chunk)
             if total > limit:
                 raise ToolError(
-                    f"{workspace.shown(path)} is {size(max(status.st_size, total))}, "
-                    f"more than the {size(limit)} this tool takes. Use bash or python for it."
+                    f"{workspace.shown(path)} is {readable_size(max(status.st_size, total))}, "
+                    f"more than the {readable_size(limit)} this tool takes. Use bash or python for it."
                 )
         return b"".join(chunks), status
 

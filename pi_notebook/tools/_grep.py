@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..agent._cut import MAX_BYTES
 from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
@@ -20,7 +21,7 @@ from ._lines import Line, LineReader
 from ._matchers import Matcher, Query, Unsupported, batches, ripgrep, search_by_ourselves, search_with_ripgrep
 from ._paths import Workspace
 from ._thread_tool import thread_tool
-from ._truncate import MAX_BYTES, MAX_LINE_CHARACTERS, count, cut_head, cut_line
+from ._truncate import MAX_LINE_CHARACTERS, count, cut_head, cut_line
 from ._walk import Walk
 
 LIMIT = 100

@@ -7,9 +7,9 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent._cut import readable_size
 from ..ai.messages import ImageContent
 from ..errors import ToolError
-from ._truncate import size
 
 MAX_SIDE = 2_000
 """Pixels; Anthropic refuses more where a request holds many images."""
@@ -38,7 +38,7 @@ def image_content(data: bytes, mime_type: str, name: str) -> Shown:
     Raises:
         ToolError: The image is broken, or too large to decode safely.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(data), formats=[mime_type.removeprefix("image/")]) as image:
@@ -60,7 +60,9 @@ def image_content(data: bytes, mime_type: str, name: str) -> Shown:
     except ToolError:
         raise
     except Exception as error:  # Pillow raises whatever its decoders do: OSError, SyntaxError, struct.error, ...
-        raise ToolError(f"{name} begins like {mime_type} but cannot be decoded: {error}.") from error
+        # The text of the first names the buffer that it was handed.
+        reason = "it is damaged or cut off" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise ToolError(f"{name} begins like {mime_type} but cannot be decoded: {reason}.") from error
     notes = []
     if shown != original:
         notes.append(
@@ -96,5 +98,5 @@ def _encode(image: Any, *, lossy: bool) -> tuple[str, str, tuple[int, int]]:
             if out.tell() * 4 // 3 + 4 <= MAX_BASE64:
                 return base64.b64encode(out.getvalue()).decode("ascii"), mime_type, scaled.size
         if side < 64:
-            raise ToolError(f"the image cannot be made smaller than {size(MAX_BASE64)}")
+            raise ToolError(f"the image cannot be made smaller than {readable_size(MAX_BASE64)}")
         side = side * 3 // 4

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
+from ..agent._cut import MAX_BYTES, MAX_LINES, readable_size
 from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent, UserContent
@@ -20,7 +21,7 @@ from ._image import MAX_FILE, image_content
 from ._lines import LineReader
 from ._paths import Workspace
 from ._thread_tool import thread_tool
-from ._truncate import MAX_BYTES, MAX_LINES, count, cut_bytes, size
+from ._truncate import count, cut_bytes
 
 COUNTED = 256 * 1024 * 1024
 """Bytes after the shown part that are read to say how many lines there are."""
@@ -93,8 +94,8 @@ def _read(workspace: Workspace, params: dict[str, Any], signal: AbortSignal) -> 
                 return _text(io.BytesIO(text.encode()), len(text), name, offset, limit, signal, "UTF-16")
             if is_binary(head):
                 raise ToolError(
-                    f"{name} is binary ({binary_type(head, path.name)}, {size(status.st_size)}) and cannot be read as "
-                    f"text. Load it with python if you need what is in it."
+                    f"{name} is binary ({binary_type(head, path.name)}, {readable_size(status.st_size)}) and cannot be "
+                    f"read as text. Load it with python if you need what is in it."
                 )
             if path.suffix.lower() == ".ipynb" and status.st_size <= MAX_NOTEBOOK:
                 cells = _parsed(_all(file, status.st_size, MAX_NOTEBOOK, name))
@@ -109,7 +110,8 @@ def _read(workspace: Workspace, params: dict[str, Any], signal: AbortSignal) -> 
 def _all(file: BinaryIO, expected: int, limit: int, name: str) -> bytes:
     data = b"" if expected > limit else _read_up_to(file, limit + 1)
     if max(expected, len(data)) > limit:
-        raise ToolError(f"{name} is {size(max(expected, len(data)))}; more than {size(limit)} is not read at once.")
+        found = readable_size(max(expected, len(data)))
+        raise ToolError(f"{name} is {found}; more than {readable_size(limit)} is not read at once.")
     return data
 
 
@@ -174,8 +176,8 @@ def _notes(
         return []
     notes = []
     if partial:
-        notes.append(f"Line {last} is cut: {size(partial)} of it are left out.")
-    whole = f"{total:,}" if total is not None else f"more, in {size(length)}"
+        notes.append(f"Line {last} is cut: {readable_size(partial)} of it are left out.")
+    whole = f"{total:,}" if total is not None else f"more, in {readable_size(length)}"
     if total is None or total > last:
         why = f" ({MAX_BYTES // 1024} KB limit)" if cut == "bytes" else ""
         notes.append(f"Lines {first}-{last} of {whole}{why}. Go on with offset={last + 1}.")
@@ -215,7 +217,7 @@ def _notebook(cells: list[Cell], name: str, offset: int | None, limit: int | Non
             if texts:
                 break
             text = cut_bytes(text, MAX_BYTES)
-            text += f"\n[{size(needed - len(text.encode()))} of this cell are left out]"
+            text += f"\n[{readable_size(needed - len(text.encode()))} of this cell are left out]"
         texts.append(text)
         images += cell.images
         used += needed

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ._truncate import MAX_BYTES, MAX_LINES, Cut, cut_tail, size
+from ..agent._cut import MAX_BYTES, MAX_LINES, readable_size
+from ._truncate import Cut, cut_tail
 
 KEPT = 512 * 1024
 """Bytes of the end that are held in memory."""
@@ -165,7 +166,7 @@ class ShellOutput:
 
     def _note(self, cut: Cut) -> str:
         lines = self.newlines + (not self._kept.endswith(b"\n"))
-        missing = size(max(0, self.total_bytes - cut.kept_bytes))
+        missing = readable_size(max(0, self.total_bytes - cut.kept_bytes))
         if cut.inside_line:
             note = f"The end of line {lines:,}; {missing} before it are left out."
         else:
@@ -174,5 +175,5 @@ class ShellOutput:
         if self.path is None:
             return f"{note} The whole could not be kept: {self.problem}."
         if self.total_bytes > self._in_file:
-            return f"{note} The first {size(self._in_file)} are in {self.path}."
+            return f"{note} The first {readable_size(self._in_file)} are in {self.path}."
         return f"{note} The whole is in {self.path}."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_LINES = 2_000
-MAX_BYTES = 50 * 1024
+from ..agent._cut import MAX_BYTES, MAX_LINES, readable_size
+
 MAX_LINE_CHARACTERS = 500
 """Of a line that a search shows."""
 
@@ -36,20 +36,8 @@ class Cut:
         """What is missing, for example `120 lines (4.1 KB)`; empty if nothing is."""
         if not self.by:
             return ""
-        lines, missing = self.total_lines - self.lines, size(self.total_bytes - self.kept_bytes)
+        lines, missing = self.total_lines - self.lines, readable_size(self.total_bytes - self.kept_bytes)
         return f"{count(lines, 'line')} ({missing})" if lines else missing
-
-
-def size(number: int) -> str:
-    """Bytes for people: `512 bytes`, `1.5 KB`, `3.0 MB`."""
-    if number < 1024:
-        return count(number, "byte")
-    value = float(number)
-    for unit in ("KB", "MB", "GB", "TB"):
-        value /= 1024
-        if value < 1023.95 or unit == "TB":
-            return f"{value:.1f} {unit}"
-    raise AssertionError("unreachable")
 
 
 def count(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..agent._cut import readable_size
 from ..agent.tool import Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
@@ -13,7 +14,7 @@ from ..errors import ToolError
 from ._paths import shown
 from ._preview import Summary, summary
 from ._thread_tool import thread_tool
-from ._truncate import cut_head, size
+from ._truncate import cut_head
 
 LIMIT = 200
 _IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
@@ -93,6 +94,6 @@ def _group(value: Any) -> str:
 
 
 def _line(name: str, about: Summary) -> str:
-    facts = [about.type, about.shape, size(about.bytes) if about.bytes is not None else ""]
+    facts = [about.type, about.shape, readable_size(about.bytes) if about.bytes is not None else ""]
     text = f"{name}: {', '.join(fact for fact in facts if fact)}"
     return f"{text}; {about.preview}" if about.preview and about.preview != f"<{about.type}>" else text

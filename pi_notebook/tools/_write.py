@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ..agent._cut import readable_size
 from ..agent.tool import OnUpdate, Tool, ToolResult
 from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
@@ -17,7 +18,7 @@ from ._files import held, kind, read_whole, replace_file
 from ._filetype import is_binary
 from ._paths import Workspace, reason
 from ._thread_tool import ThreadTool
-from ._truncate import count, size
+from ._truncate import count
 from ._turns import file_key, in_turn
 
 MAX_DIFFED = 5 * 1024 * 1024
@@ -90,7 +91,7 @@ def _write(workspace: Workspace, given: str, content: str, signal: AbortSignal) 
         diff = unified_diff(text, content, name, created=before is None)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     action: Literal["created", "replaced"] = "created" if before is None else "replaced"
-    said = f"{action.capitalize()} {name} ({count(lines, 'line')}, {size(len(data))})."
+    said = f"{action.capitalize()} {name} ({count(lines, 'line')}, {readable_size(len(data))})."
     return ToolResult([TextContent(said)], WriteDetails(name, action, diff, len(data)))
 
 

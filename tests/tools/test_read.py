@@ -231,6 +231,9 @@ def test_a_broken_image_is_an_error(tools: Tools, root: Path) -> None:
     result = tools.read.call(path="a.png")
     assert result.is_error
     assert result.text.startswith("a.png begins like image/png but cannot be decoded: ")
+    (root / "a.png").write_bytes(data[:8] + bytes(50))
+    text = tools.read.call(path="a.png").text
+    assert text == "a.png begins like image/png but cannot be decoded: it is damaged or cut off."
 
 
 def test_an_image_bomb_is_refused_before_it_is_decoded(tools: Tools, root: Path) -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_notebook.tools._truncate import count, cut_bytes, cut_head, cut_line, cut_tail, size, well_formed
+from pi_notebook.agent._cut import readable_size
+from pi_notebook.tools._truncate import count, cut_bytes, cut_head, cut_line, cut_tail, well_formed
 
 TEXTS = st.text(st.sampled_from("ab\né🙂\ud800"), max_size=60)
 
@@ -19,11 +20,11 @@ TEXTS = st.text(st.sampled_from("ab\né🙂\ud800"), max_size=60)
         (1536, "1.5 KB"),
         (1024**2 - 1, "1.0 MB"),
         (3 * 1024**3, "3.0 GB"),
-        (5000 * 1024**4, "5000.0 TB"),
+        (5000 * 1024**4, "5,000.0 TB"),
     ],
 )
 def test_sizes(number: int, text: str) -> None:
-    assert size(number) == text
+    assert readable_size(number) == text
 
 
 def test_counts() -> None:
