@@ -57,7 +57,8 @@ class _ActiveRun:
         self.guards = guards
         self.idle = asyncio.Event()
         self.messages: list[Message] = []
-        self.begun: list[tuple[str, list[ToolCallRecord]]] = []
+        self.begun: list[list[ToolCallRecord]] = []  # per call, in order: its record, once it has ended
+        self.running: dict[str, list[list[ToolCallRecord]]] = {}  # ids can occur twice
         self.notes: list[Message] = []
         self.stopped_by = ""
 
@@ -66,13 +67,15 @@ class _ActiveRun:
         if event.type == "message_end":
             self.messages.append(event.message)
         elif event.type == "tool_execution_start":
-            self.begun.append((event.tool_call_id, []))
+            place: list[ToolCallRecord] = []
+            self.begun.append(place)
+            self.running.setdefault(event.tool_call_id, []).append(place)
         elif event.type == "tool_execution_end":
             record = ToolCallRecord(event.tool_call_id, event.tool_name, event.args, event.result)
-            next(ended for call_id, ended in reversed(self.begun) if call_id == record.id and not ended).append(record)
+            self.running[record.id].pop().append(record)
 
     def result(self) -> RunResult:
-        calls = [record for _, ended in self.begun for record in ended]
+        calls = [record for place in self.begun for record in place]
         return RunResult(self.messages, calls, self.stopped_by)
 
 

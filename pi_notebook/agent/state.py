@@ -85,7 +85,8 @@ class AgentState:
             self._pending[event.tool_call_id] += 1
         elif event.type == "tool_execution_end":
             self._pending[event.tool_call_id] -= 1
-            self._pending += Counter()  # drops what has come to zero
+            if self._pending[event.tool_call_id] <= 0:
+                del self._pending[event.tool_call_id]
         elif event.type == "turn_end":
             self.error_message = event.message.error_message or self.error_message
         elif event.type == "agent_end":

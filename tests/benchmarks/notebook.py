@@ -43,6 +43,12 @@ card = [time.perf_counter() - began, time.process_time() - cpu, len(result.text)
 Ask = Callable[[str, str], tuple[Any, int]]
 
 
+def _say_drawn(client: Any, comm_id: str) -> None:
+    """What a page says when it has drawn a widget."""
+    data = {"method": "update", "state": {"_view_count": 1}, "buffer_paths": []}
+    client.shell_channel.send(client.session.msg("comm_msg", {"comm_id": comm_id, "data": data}))
+
+
 @contextmanager
 def kernel() -> Iterator[Ask]:
     """Yields `ask(code, expression)`: runs a cell and returns the value of `expression` (JSON) and the bytes sent."""
@@ -56,6 +62,8 @@ def kernel() -> Iterator[Ask]:
             if message["parent_header"].get("msg_id") != request and not message["msg_type"].startswith("comm"):
                 continue
             content = message["content"]
+            if view := content.get("data", {}).get("application/vnd.jupyter.widget-view+json"):
+                _say_drawn(client, view["model_id"])
             if message["msg_type"] == "error":
                 raise RuntimeError("\n".join(content["traceback"]))
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
