@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -19,7 +20,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 # Through one of these a shell goes on to another command: an allowed beginning says nothing about it.
 _SHELL_CONTROL = ";&|`\n\r<>(){}$\0"
 _NO_CONTROL = rf"[^{re.escape(_SHELL_CONTROL)}]"
-_WILDCARD = re.compile(r"(?P<any>\*+)|\?|\[(?P<negated>!?)(?P<set>\]?[^\]]*)\]")
+_WILDCARD = re.compile(r"(?P<any>\*+)|\?|\[(?P<negated>!?+)(?P<set>\][^\]]*+|[^\]]++)\]")
 _SEPARATORS = re.compile(r"[;&|`\n\r(){}]+")
 _STEP_UP = re.compile(r"""(?<![^/\\\s='"])\.\.(?![^/\\\s'"])""")
 NOBODY_REASON = (
@@ -53,6 +54,7 @@ class Pattern:
     tool: str
     argument: str | None
     glob: str | None
+    strict: re.Pattern[str]
 
     @classmethod
     def parse(cls, source: str) -> Pattern:
@@ -68,10 +70,12 @@ class Pattern:
         named = _NAMED.fullmatch(inner) if inner is not None else None
         argument, glob = named.groups() if named is not None else (None, inner)
         try:
-            re.compile(_strict_regex(glob or ""))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of `--` in a set, which means the same in both
+                strict = re.compile(_strict_regex(glob or ""), re.DOTALL)
         except re.error as error:
             raise PiNotebookError(f"Rule {source!r} is no pattern: {error}.") from None
-        return cls(source, tool, argument, glob)
+        return cls(source, tool, argument, glob, strict)
 
     def allows(self, question: Question) -> Fit:
         """Whether this is about the call. A wildcard reaches over no shell control character and no `..` of a path."""
@@ -98,7 +102,7 @@ class Pattern:
         assert self.glob is not None
         if len(_STEP_UP.findall(text)) > len(_STEP_UP.findall(self.glob)):
             return False
-        return re.fullmatch(_strict_regex(self.glob), text, re.DOTALL) is not None
+        return self.strict.fullmatch(text) is not None
 
     def _is_in(self, text: str) -> bool:
         glob = self.glob or ""
@@ -108,18 +112,24 @@ class Pattern:
 
 def _strict_regex(glob: str) -> str:
     """The regular expression of a glob whose wildcards leave out shell control characters."""
-    parts = []
+    between_stars = [""]
     at = 0
     for match in _WILDCARD.finditer(glob):
-        parts.append(re.escape(glob[at : match.start()]))
+        between_stars[-1] += re.escape(glob[at : match.start()])
         at = match.end()
-        if match["set"]:
+        if match["any"]:
+            between_stars.append("")
+        elif match["set"]:
             members = "-".join(map(re.escape, match["set"].split("-")))
-            parts.append(f"(?={_NO_CONTROL})[{'^' if match['negated'] else ''}{members}]")
+            between_stars[-1] += f"(?={_NO_CONTROL})[{'^' if match['negated'] else ''}{members}]"
         else:
-            parts.append(f"{_NO_CONTROL}{'*' if match['any'] else ''}")
-    parts.append(re.escape(glob[at:]))
-    return "".join(parts)
+            between_stars[-1] += _NO_CONTROL
+    between_stars[-1] += re.escape(glob[at:])
+    first, *middle = between_stars
+    if not middle:
+        return first
+    # Atomic, as the first fit of each part is as good as any later one: no text can make the search long
+    return first + "".join(f"(?>{_NO_CONTROL}*?{part})" for part in middle[:-1]) + f"{_NO_CONTROL}*{middle[-1]}"
 
 
 def _argument(question: Question, name: str | None) -> tuple[bool, Any]:

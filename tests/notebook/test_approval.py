@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 from typing import Any
 
 import pytest
@@ -167,6 +168,18 @@ class TestAllowedCommands:
             return
         if verdict(rules, BASH, command=command) == "allow":
             assert all(command.count(c) <= glob.count(c) for c in CONTROLS)
+
+    @given(st.text(st.sampled_from("ab*?[]!"), max_size=8), st.text(st.sampled_from("ab"), max_size=8))
+    def test_in_one_plain_command_it_is_the_usual_glob(self, glob: str, command: str) -> None:
+        try:
+            allowed = verdict(Rules(allow=[f"bash({glob})"]), BASH, command=command) == "allow"
+        except PiNotebookError:
+            return
+        assert allowed == fnmatch.fnmatchcase(command, glob)
+
+    def test_no_text_makes_the_search_long(self) -> None:
+        rules = Rules(allow=["bash(*a*a*a*a*a*a*a*b)"], block=["bash(*a*a*a*a*a*a*a*c)"])
+        assert verdict(rules, BASH, command="a" * 2_000) is None
 
 
 @pytest.mark.parametrize(
