@@ -50,8 +50,12 @@ class BoundCall:
     kwargs: dict[str, Any]
 
     def invoke(self, function: Callable[..., Any], context: ToolContext) -> Any:
+        handed = context.host.handed
+
         def filled(value: Any) -> Any:
-            return context if value is _CONTEXT else value
+            if value is _CONTEXT:
+                return context
+            return handed.get(value, value) if handed and type(value) is str else value
 
         return function(*map(filled, self.args), **{name: filled(value) for name, value in self.kwargs.items()})
 

@@ -79,6 +79,8 @@ class FunctionTool(Tool, Generic[P, R]):
             except UnresolvedAnnotation:  # a model of a later cell: at first use
                 pass
             functools.update_wrapper(self, function, updated=())
+            if isinstance(options.get("parameters"), Mapping):
+                self._refuse_unusable_schema()
         self.description = options.get("description") or doc.description or self._usage()
 
     # ---- definition ------------------------------------------------------------------------------
@@ -141,9 +143,7 @@ class FunctionTool(Tool, Generic[P, R]):
 
     @cached_property
     def validator(self) -> Validator:
-        from .arguments import compile_schema
-
-        return compile_schema(self.schema, for_pydantic=self.compiled.uses_pydantic)
+        return self._compile_validator(for_pydantic=self.compiled.uses_pydantic)
 
     @property
     def cancellable(self) -> bool:  # type: ignore[override]

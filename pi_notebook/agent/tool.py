@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from ..ai.abort import AbortSignal
@@ -146,7 +147,21 @@ class Tool:
             )
         self.label = self.label or self.name
         if isinstance(vars(self).get("parameters"), Mapping):  # a FunctionTool compiles its own, when it can
-            self.validator  # noqa: B018 (refuses a schema that cannot be used here, where it is written)
+            self._refuse_unusable_schema()
+
+    def _refuse_unusable_schema(self) -> None:
+        """Here, where it is written, and not in the first call or by the provider."""
+        schema = self.schema
+        problem = ""
+        if schema.get("type", "object") != "object":
+            problem = f"Its schema is of type {schema['type']!r}: arguments are an object, so wrap it in one"
+        elif not isinstance(schema.get("properties", {}), Mapping):
+            problem = "The 'properties' of its schema must be a dict of name to schema"
+        elif not isinstance(schema.get("required", []), Sequence) or isinstance(schema.get("required"), str):
+            problem = "The 'required' of its schema must be a list of names"
+        if problem:
+            raise ToolDefinitionError(f"Tool {self.name!r} cannot be used. {problem}.")
+        self.validator  # noqa: B018 (compiling it finds the rest)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -158,10 +173,13 @@ class Tool:
 
     @cached_property
     def validator(self) -> Validator:
+        return self._compile_validator(for_pydantic=not isinstance(self.parameters, Mapping))
+
+    def _compile_validator(self, *, for_pydantic: bool) -> Validator:
         from .arguments import compile_schema
 
         try:
-            return compile_schema(self.schema, for_pydantic=not isinstance(self.parameters, Mapping))
+            return compile_schema(self.schema, for_pydantic=for_pydantic)
         except ToolDefinitionError as error:
             raise ToolDefinitionError(f"Tool {self.name!r} cannot be used. {error}") from None
 
@@ -218,7 +236,13 @@ def check_name(name: str) -> None:
 
 
 class Host:
-    """What surrounds the tools of an agent; the notebook hands in its own, this one serves plain scripts."""
+    """What surrounds the tools of an agent; the notebook hands in its own, this one serves plain scripts.
+
+    Attributes:
+        handed: Objects that a person passed in code where a model would name a variable, by the name they go by.
+    """
+
+    handed: Mapping[str, Any] = MappingProxyType({})
 
     async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
         """Run a plain `def` tool (no thread of its own asked for) and return its value, or raise what it raised."""

@@ -26,7 +26,7 @@ from pi_notebook.agent._simple_types import simple_type
 from pi_notebook.agent._variable_types import NotebookVariable
 from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.function_tool import FunctionTool, tool
-from pi_notebook.agent.tool import Host, Progress, ToolContext, ToolResult
+from pi_notebook.agent.tool import Host, Progress, Tool, ToolContext, ToolResult
 from pi_notebook.ai.abort import AbortController
 from pi_notebook.ai.apis.scripted import call, scripted
 from pi_notebook.errors import ToolDefinitionError, ToolError
@@ -430,6 +430,29 @@ class TestOptions:
         with pytest.raises(ToolDefinitionError, match="the function needs 'k', which parameters= does not describe"):
             tool(name="f", parameters={"type": "object", "properties": {"n": {}}})(lambda n, k: n)
 
+    @pytest.mark.parametrize(
+        ("schema", "reason"),
+        [
+            ({"type": "array"}, "Its schema is of type 'array': arguments are an object, so wrap it in one."),
+            ({"properties": ["a"]}, "The 'properties' of its schema must be a dict of name to schema."),
+            ({"required": "a"}, "The 'required' of its schema must be a list of names."),
+            (
+                {"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}},
+                "The schema refers to '#/$defs/b' at properties.a.$ref, which is not there: define it.",
+            ),
+        ],
+    )
+    def test_a_schema_that_cannot_be_used_is_refused_where_it_is_written(self, schema: Any, reason: str) -> None:
+        async def execute(*_: Any) -> Any: ...
+
+        for define in (
+            lambda: tool(name="f", parameters=schema)(lambda a: a),
+            lambda: Tool("f", "F.", schema, execute),
+        ):
+            with pytest.raises(ToolDefinitionError) as raised:
+                define()
+            assert str(raised.value) == f"Tool 'f' cannot be used. {reason}"
+
     def test_a_shim_mends_raw_arguments(self) -> None:
         @tool(prepare_arguments=lambda raw: {"n": raw["number"]})
         def f(n: int) -> int:
@@ -440,6 +463,18 @@ class TestOptions:
 
 class NotJson:
     pass
+
+
+def test_a_person_passes_an_object_to_a_parameter_without_an_annotation() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"n": [1]})
+
+    @tool
+    def plain(first, /, second, *, third=None):  # type: ignore[no-untyped-def]
+        return [first is frame, second is frame, third]
+
+    assert plain.call(first=frame, second=frame, third="_first?").value == [True, True, "_first?"]
 
 
 class TestRefusedParameters:
