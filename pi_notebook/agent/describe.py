@@ -45,7 +45,7 @@ class ToolDescription:
     def problem(self) -> str:
         """Why the tool cannot be used yet; empty if it can."""
         try:
-            self.tool.schema  # noqa: B018
+            self.tool.schema  # noqa: B018 (asking for it resolves it)
         except ToolDefinitionError as error:
             return str(error)
         return ""
@@ -53,9 +53,12 @@ class ToolDescription:
     def facts(self) -> list[tuple[str, str]]:
         """How the tool runs, as (what, value): mode, approval, where defined, and so on."""
         tool = self.tool
-        approval = {True: "asks before each run", False: "not needed"}.get(tool.approval is True or tool.approval)  # type: ignore[arg-type]
+        if isinstance(tool.approval, bool):
+            approval = "asks before each run" if tool.approval else "not needed"
+        else:
+            approval = f"asked for by {_name(tool.approval)}"
         facts = [("not yet usable", self.problem)] if self.problem else []
-        facts.append(("approval", approval or f"asked for by {_name(tool.approval)}"))
+        facts.append(("approval", approval))
         facts.append(("mode", tool.execution_mode or "as the agent says"))
         facts.append(("runs on", _PLACES[tool.runs_on]))
         if tool.constrained_sampling:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ai.messages import AssistantMessage, Message
 from ..ai.model import Context, Model, StreamFunction, StreamOptions, ThinkingLevel, stream
+from ..ai.stream import StreamEvent
 from ..errors import AgentError
 from ._watching import Emit
 from .events import (
@@ -222,16 +223,15 @@ class _Run:
         request = Context(self.context.system_prompt, messages, self.context.tools)
         return await self._read_reply(config.stream(config.model, request, options))
 
-    async def _read_reply(self, events: object) -> AssistantMessage:
+    async def _read_reply(self, events: AsyncIterator[StreamEvent]) -> AssistantMessage:
         emit = self.emit
         started = False
         last = None
-        async for event in events:  # type: ignore[attr-defined]
-            kind = event.type
-            if kind == "done" or kind == "error":
+        async for event in events:
+            if event.type == "done" or event.type == "error":
                 return await self._end_reply(event.message, started)
             last = event
-            if kind == "start":
+            if event.type == "start":
                 started = True
                 await emit(MessageStart(event.partial))
             elif started:

@@ -75,9 +75,8 @@ class AgentState:
 
     def reduce(self, event: AgentEvent) -> None:
         """Take in what `event` says."""
-        kind = event.type
-        if kind == "message_update" or kind == "message_start":
-            self._streaming = event  # type: ignore[assignment]
+        if event.type == "message_update" or event.type == "message_start":
+            self._streaming = event
         elif event.type == "message_end":
             self._streaming = None
             self._messages.append(event.message)
