@@ -1,8 +1,8 @@
 """Built-in tools: read, bash, edit, write, grep, find, ls, python, variables.
 
-    Agent(model, tools=builtin(root="project"))          # all of them, file tools confined to the folder
-    Agent(model, tools=builtin("read", "grep"))           # some of them, in the present folder
-    Agent(model, tools=[tools.read, tools.grep])          # the same, by name
+    Agent(model=model, tools=builtin(root="project"))          # all of them, file tools confined to the folder
+    Agent(model=model, tools=builtin("read", "grep"))           # some of them, in the present folder
+    Agent(model=model, tools=[tools.read, tools.grep])          # the same, by name
 
 `bash` and `python` are not confined; approval is their guard.
 """
