@@ -121,7 +121,7 @@ def test_a_click_decides_and_a_second_click_is_ignored(name: str, kind: str) -> 
 
 
 def test_what_cannot_be_shown_whole_cannot_be_approved() -> None:
-    play, question = asking(arguments={"table": "sales", "text": "x" * 400_001})
+    play, _ = asking(arguments={"table": "sales", "text": "x" * 400_001})
     card, answers, _ = make_card(play)
     assert "too long to be shown whole, so they cannot be approved here" in shown(card)
     named(card, "Approve").click()
