@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _RUN = 6  # characters of a secret in a row that are already too many
 _MAX_TEXT = 2000
+_BYTES_PER_TOKEN = 4
+"""Of a request in English; others have fewer."""
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 _OVERFLOW = r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed
@@ -110,12 +112,14 @@ def failure(
     status: int | None = None,
     request_id: str | None = None,
     advice: str = "",
+    sent_bytes: int = 0,
 ) -> ProviderError:
     """The error for what a provider said, in the reply or instead of one.
 
     Args:
         said: The provider's own text; may be empty.
         advice: What to do, one sentence; empty: what the text itself suggests.
+        sent_bytes: Of the request's body; 0 where that is not known.
     """
     parts = [model.label, *([f"answered with HTTP {status}"] if status else [])]
     text = f"{' '.join(parts)}: {said or 'no reason was given'}"
@@ -124,8 +128,11 @@ def failure(
     if is_overflow(said):
         kind = ContextOverflowError
         window = f" of {model.context_window:,} tokens" if model.context_window else ""
+        size = ""
+        if sent_bytes and not re.search(r"\d{3}", said):  # the provider's own count is better than this guess
+            size = f" ({sent_bytes:,} bytes, roughly {sent_bytes // _BYTES_PER_TOKEN:,} tokens)"
         advice = (
-            f"The conversation does not fit into the model's context window{window}: start a new one, shorten "
+            f"The conversation{size} does not fit into the model's context window{window}: start a new one, shorten "
             "what tools return, or use a model with a larger window."
         )
     text = f"{text} {advice}".rstrip()

@@ -299,7 +299,7 @@ class _Exchange:
         raise _Refused(status, said, response.headers)
 
     def _failure(self, said: str, **more: Any) -> ProviderError:
-        return failure(self.model, said, self.secrets, **more)
+        return failure(self.model, said, self.secrets, sent_bytes=len(self.request.body), **more)
 
     def _refusal(self, refusal: _Refused, attempt: int) -> tuple[ProviderError, float | None]:
         """The error, and seconds to wait before the next attempt; None where there must be none."""

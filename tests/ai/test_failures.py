@@ -63,6 +63,15 @@ def test_a_transcript_too_long_is_recognised(text: str) -> None:
     assert "start a new one" in str(error)
 
 
+def test_a_transcript_too_long_is_measured_where_the_provider_does_not_say() -> None:
+    silent = failure(MODEL, "x [context_length_exceeded]", status=400, sent_bytes=460_000)
+    assert str(silent).endswith(
+        "The conversation (460,000 bytes, roughly 115,000 tokens) does not fit into the model's context window of "
+        "8,192 tokens: start a new one, shorten what tools return, or use a model with a larger window."
+    )
+    assert "bytes" not in str(failure(MODEL, "the input (9000 tokens) is longer than the model's context length"))
+
+
 @pytest.mark.parametrize("text", ["Rate limit reached: too many tokens per minute", "Too many requests", "bad key"])
 def test_other_refusals_are_not_taken_for_one(text: str) -> None:
     assert not is_overflow(text)
