@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ..ai.messages import UserMessage
@@ -48,7 +47,7 @@ class Guards:
 
     def _repetition(self, turn: TurnContext) -> tuple[str, UserMessage | None]:
         calls = [
-            (call.name, _key(call.arguments), result.content, result.is_error)
+            (call.name, call.arguments, result.content, result.is_error)
             for call, result in zip(turn.message.tool_calls, turn.tool_results, strict=False)
         ]
         if not calls:
@@ -73,7 +72,3 @@ class Guards:
             "change the arguments, or answer."
         )
         return "", UserMessage(text)
-
-
-def _key(arguments: Any) -> str:
-    return json.dumps(arguments, sort_keys=True, default=repr)
