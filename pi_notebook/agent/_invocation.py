@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ._figures import own_table
 from ._signature import BoundCall
 from .tool import ToolContext
 
@@ -41,7 +44,8 @@ def drain(values: Iterator[Any], context: ToolContext) -> Any:
 def captured_call(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
     """`invoke_plain` on this very thread, and what was written and plotted meanwhile."""
     context.begin()
-    with context.host.capture(context) as captured:
+    is_beside_others = threading.current_thread() is not threading.main_thread()
+    with own_table() if is_beside_others else nullcontext(), context.host.capture(context) as captured:
         value = invoke_plain(function, call, context)
     return value, captured
 

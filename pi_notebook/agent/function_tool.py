@@ -17,6 +17,7 @@ from ..ai.abort import AbortSignal
 from ..errors import ToolDefinitionError
 from . import tool as contract
 from ._docstrings import read_docstring
+from ._figures import own_table
 from ._invocation import captured_call, finished, is_unfinished
 from ._signature import BoundCall, Compiled, UnresolvedAnnotation, base_function, compile_signature
 from ._tracebacks import source_name
@@ -236,12 +237,12 @@ class FunctionTool(Tool, Generic[P, R]):
             with capture(context) as captured:
                 return await run_in_executor(self.executor, self.function, call, context, captured), captured
         if self.runs_on == "loop":
-            with capture(context) as captured:
+            with own_table(), capture(context) as captured:
                 return await finished(call.invoke(self.function, context), context), captured
         run = functools.partial(captured_call, self.function, call, context)
         value, captured = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
         if is_unfinished(value):  # a plain wrapper that gave back what an `async def` made
-            with capture(context) as more:
+            with own_table(), capture(context) as more:
                 value = await finished(value, context)
             captured.write(more.text)
             captured.displays.extend(more.displays)

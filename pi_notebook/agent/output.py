@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from . import _figures as figures
 from ._progress_bars import watch_progress_bars
 from .tool import ToolContext
 
@@ -59,7 +60,6 @@ class _Sink:
         self.echo = echo
         self.lock = threading.RLock()
         self.pending: list[str] = []
-        self.figures: list[Any] = []
 
     def write(self, text: str) -> None:
         self.captured.write(text)
@@ -181,55 +181,20 @@ def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captu
         for name in _STREAMS:
             _Router.install(name)
         if hooked:
-            _hook_figures()
+            figures.watch()
     token = _sink.set(sink)
     try:
-        yield captured
+        with figures.noted() as made:
+            yield captured
     finally:
         _sink.reset(token)
         sink.flush()
-        with _lock:
-            _active -= 1
-            if not _active:
-                for name in _STREAMS:
-                    _Router.remove(name)
-                _unhook_figures()
-        take_figures(sink, hooked)
-
-
-# ---- figures --------------------------------------------------------------------------------------
-
-_FIGURE_HOOK = f"{__name__}:note_figure"
-
-
-def note_figure(figure: Any) -> None:
-    """pyplot made `figure`; called by matplotlib (its `figure.hooks`), where the call that made it can be told."""
-    sink = _sink.get()
-    if sink is not None:
-        sink.figures.append(figure)
-
-
-def _hook_figures() -> None:
-    parameters = sys.modules["matplotlib"].rcParams
-    if _FIGURE_HOOK not in parameters["figure.hooks"]:
-        parameters["figure.hooks"] = [*parameters["figure.hooks"], _FIGURE_HOOK]
-
-
-def _unhook_figures() -> None:
-    if "matplotlib.pyplot" in sys.modules:
-        parameters = sys.modules["matplotlib"].rcParams
-        if _FIGURE_HOOK in parameters["figure.hooks"]:
-            parameters["figure.hooks"] = [hook for hook in parameters["figure.hooks"] if hook != _FIGURE_HOOK]
-
-
-def take_figures(sink: _Sink, hooked: bool) -> None:
-    """Move the call's figures that are still open into its displays. Not `hooked`: pyplot was not loaded before, and
-    all that are open are the call's."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None or (hooked and not sink.figures):
-        return
-    for number in pyplot.get_fignums():
-        figure = pyplot.figure(number)
-        if not hooked or any(figure is own for own in sink.figures):
-            sink.captured.displays.append(figure)
-            pyplot.close(figure)
+        try:
+            captured.displays += figures.take(made, hooked)
+        finally:
+            with _lock:
+                _active -= 1
+                if not _active:
+                    for name in _STREAMS:
+                        _Router.remove(name)
+                    figures.unwatch()

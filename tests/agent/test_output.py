@@ -238,6 +238,44 @@ class TestFigures:
         assert len(outcome.tool_calls) == 9
         assert plt.get_fignums() == []
 
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_figures_of_calls_that_run_at_the_same_time_never_mix(self, asynchronous: bool) -> None:
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        together = threading.Barrier(3)
+        arrived: list[int] = []
+
+        @tool
+        def draw(n: int) -> None:
+            together.wait(10)
+            plt.plot(range(n))
+            together.wait(10)
+            plt.title(str(n))
+
+        @tool
+        async def draw_beside(n: int) -> None:
+            plt.plot(range(n))
+            arrived.append(n)
+            while len(arrived) < 3:
+                await asyncio.sleep(0)
+            plt.title(str(n))
+
+        mine = plt.figure("mine")
+        used = draw_beside if asynchronous else draw
+        agent = Agent(model=scripted([call(used.name, n=n) for n in (1, 2, 3)], "done"), tools=[used])
+        outcome = asyncio.run(agent.prompt("go"))
+
+        for each in outcome.tool_calls:
+            (figure,) = each.result.details.displays
+            (axes,) = figure.axes
+            assert [len(line.get_xdata()) for line in axes.lines] == [each.arguments["n"]]
+            assert axes.get_title() == str(each.arguments["n"])
+        assert mine.axes == [] and plt.get_figlabels() == ["mine"]
+        plt.close("all")
+
     def test_figures_that_were_open_before_stay_open(self) -> None:
         import matplotlib
 
