@@ -118,13 +118,24 @@ def _altair_png(chart: Any) -> bytes:
 
 def _exported(value: Any, library: str, export: Any, needs: str) -> ImageContent:
     try:
-        return ImageContent(_base64(export()), "image/png")
+        return ImageContent(_base64(_twice(export)), "image/png")
     except Exception as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise NoPicture(
             f"{library} {type(value).__name__}; no picture of it could be made "
             f"({type(error).__name__}: {reason}; it needs the package {needs})"
         ) from error
+
+
+def _twice(export: Any) -> bytes:
+    """kaleido's page may be asked before its script is there, on a machine that is busy; the next one is not."""
+    try:
+        data: bytes = export()
+    except Exception as error:
+        if type(error).__name__ != "JavascriptError":
+            raise
+        data = export()
+    return data
 
 
 def _base64(data: bytes) -> str:

@@ -212,6 +212,25 @@ class TestRichObjects:
             assert isinstance(block, ImageContent), block
             assert base64.b64decode(block.data).startswith(PNG[:8])
 
+    def test_a_plotly_figure_whose_page_was_not_ready_is_drawn_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import plotly.graph_objects as go
+
+        class JavascriptError(Exception): ...
+
+        asked = []
+
+        def to_image(self: Any, format: str) -> bytes:
+            asked.append(format)
+            if len(asked) == 1:
+                raise JavascriptError("kaleido is not defined")
+            return PNG
+
+        monkeypatch.setattr(go.Figure, "to_image", to_image)
+        (block,) = to_content(go.Figure())
+
+        assert block == ImageContent(base64.b64encode(PNG).decode(), "image/png")
+        assert asked == ["png", "png"]
+
     def test_a_figure_that_cannot_be_drawn_says_what_it_needs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import plotly.graph_objects as go
 
