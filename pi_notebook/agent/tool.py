@@ -370,7 +370,11 @@ class ToolContext:
             self.progress(done, total, text)
 
     def add_tool(self, tool: Tool) -> None:
-        """Offer `tool` to the model from the next request on."""
+        """Offer `tool` to the model from the next request on. Raises `ToolDefinitionError` for what is none."""
+        if not isinstance(tool, Tool):
+            raise ToolDefinitionError(
+                f"add_tool takes a tool, not {tool!r:.100}: decorate the function with @tool, or pass tool(function)."
+            )
         self.added_tool_names.append(tool.name)
         if self._add_tool is not None:
             self._add_tool(tool)

@@ -364,6 +364,16 @@ class TestBadInput:
         with pytest.raises(AgentError, match="str is no tool but a str: give an agent `Tool`s"):
             Agent(model=scripted("x")).state.tools = ["read"]  # type: ignore[list-item]
 
+    def test_a_function_that_a_running_tool_adds_is_no_tool(self) -> None:
+        @tool
+        def register(ctx: ToolContext) -> None:
+            """Register."""
+            ctx.add_tool(len)  # type: ignore[arg-type]
+
+        (record,) = Agent(model=scripted([call("register")], "done"), tools=[register]).run("go").tool_calls
+        assert record.result.text.startswith("ToolDefinitionError: add_tool takes a tool, not <built-in function len>")
+        assert record.result.added_tool_names == ()
+
     @pytest.mark.parametrize("option", ["tool_execution", "steering_mode", "follow_up_mode"])
     def test_a_misspelt_mode_is_refused(self, option: str) -> None:
         options: dict[str, Any] = {option: "paralel"}
