@@ -17,6 +17,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker("browser")
+    # Last: Playwright keeps an event loop on this thread from its first test on, beside which no other can be run
+    items.sort(key=lambda item: _HERE in item.path.parents)
 
 
 @pytest.fixture(scope="session")
