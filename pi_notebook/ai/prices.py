@@ -1,4 +1,5 @@
-"""Known models: price, context window, abilities. Facts of November 2026, from the providers' price pages.
+"""Known models: price, context window, abilities. Facts as pi-ai 0.84.0 lists them (published on 2026-09-01), not
+checked against the providers' own pages since.
 
 A model that is not here works too: its price is unknown (shown as a dash) and its abilities are guessed by name.
 """
@@ -16,8 +17,8 @@ from .model import CostRates, Model
 if TYPE_CHECKING:
     from .messages import Cost, Usage
 
-PRICES_OF = "2026-11"
-"""Year and month of the table."""
+PRICES_OF = "2026-09"
+"""Year and month of the table; a price may have changed since."""
 
 # "# provider", then one line per model: id, US dollars per million tokens of input, output, cached input and input
 # written to the cache, context window and longest output in tokens, and marks. `image`: takes images. `thinks`: can
