@@ -15,7 +15,14 @@ from tests.notebook.hostile import HOSTILE
 from tests.notebook.test_hostile_text import whole_run
 from pi_notebook.notebook.transcript import static_bundle
 """
-LIVE = "shown = [show_play(whole_run(text)) for text in HOSTILE[{0}::4]]\nprint('all drawn')"
+# Slowly: a server lets a thousand messages a second through, and each card opens some forty widgets
+LIVE = """
+import time
+shown = []
+for text in HOSTILE[{0}::4]:
+    shown.append(show_play(whole_run(text)))
+    time.sleep(0.1)
+print('all drawn')"""
 STATIC = """
 for text in HOSTILE[{0}::4]:
     view = whole_run(text).view
