@@ -32,7 +32,7 @@ class ToolCallRecord:
         return self.result.duration_ms
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class RunResult:
     """What a run came to.
 
@@ -45,6 +45,11 @@ class RunResult:
     messages: Sequence[Message] = ()
     tool_calls: Sequence[ToolCallRecord] = field(default_factory=list)
     stopped_by: str = ""
+
+    def __repr__(self) -> str:
+        """In short: asyncio shows the result of every task it ends, and a transcript may be large."""
+        text = self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        return f"<RunResult {text!r}: {self.turns} turns, {len(self.tool_calls)} tool calls>"
 
     @property
     def text(self) -> str:

@@ -42,6 +42,7 @@ def test_run_returns_text_messages_calls_with_values_and_usage() -> None:
     assert result.turns == 2
     assert result.usage.output > 0
     assert result.stop_reason == "stop"
+    assert repr(result) == "<RunResult 'There are 3.': 2 turns, 1 tool calls>"
 
 
 def test_run_inside_a_running_loop_says_what_to_use() -> None:
