@@ -112,7 +112,8 @@ def decision_text(row: Row) -> str:
         return ""
     did = {"approve": "approved", "block": "blocked", "edit": "edited and approved", "always": "always allowed"}
     at = time.strftime("%H:%M:%S", time.localtime(decision.at))
-    text = f"{did[decision.kind]} by {visible(decision.by[:100])} at {at}"
+    by = "for want of anybody to ask" if decision.by == "nobody there" else f"by {visible(decision.by[:100])}"
+    text = f"{did[decision.kind]} {by} at {at}"
     told = row.result is not None and decision.reason in row.result.text
     return f"{text}: {visible(decision.reason[:500])}" if decision.reason and not told else text
 

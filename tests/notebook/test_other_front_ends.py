@@ -41,6 +41,7 @@ def check_blocked(nb: Any) -> None:
     (output,) = agent.outputs
     assert set(output.data) == {"text/html", "text/markdown", "text/plain"}
     assert NOBODY in output.data["text/plain"]
+    assert "blocked for want of anybody to ask at" in output.data["text/plain"]
     assert after.outputs[0].text == "[]\n"
     assert "widgets" not in nb.metadata
 
