@@ -6,7 +6,6 @@ import contextvars
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 _made: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("pi_notebook_figures_made", default=None)
@@ -23,28 +22,29 @@ def note_figure(figure: Any) -> None:
         made.append(figure)
 
 
-@contextmanager
-def noted() -> Iterator[list[Any]]:
-    """The figures that pyplot makes inside, in every thread that runs in a copy of this context."""
+def begin_noting() -> tuple[list[Any], contextvars.Token[list[Any] | None]]:
+    """The figures that pyplot makes from now on, in every thread that runs in a copy of this context; and what
+    `end_noting` takes."""
     made: list[Any] = []
-    token = _made.set(made)
-    try:
-        yield made
-    finally:
-        _made.reset(token)
+    return made, _made.set(made)
 
 
-@contextmanager
-def own_table() -> Iterator[None]:
+def end_noting(token: contextvars.Token[list[Any] | None]) -> None:
+    _made.reset(token)
+
+
+class OwnTable:
     """Inside, pyplot knows only the figures that are made inside: its current figure is nobody else's."""
-    if "matplotlib.pyplot" not in sys.modules:  # it has no table yet; see `take`
-        yield
-        return
-    token = _own.set(OrderedDict())
-    try:
-        yield
-    finally:
-        _own.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        # Without pyplot there is no table yet; see `take`.
+        self._token = _own.set(OrderedDict()) if "matplotlib.pyplot" in sys.modules else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _own.reset(self._token)
 
 
 class _TableByCall:

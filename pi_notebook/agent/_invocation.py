@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ._figures import own_table
+from ._figures import OwnTable
 from ._signature import BoundCall
 from .tool import ToolContext
 
@@ -45,7 +45,7 @@ def captured_call(function: Callable[..., Any], call: BoundCall, context: ToolCo
     """`invoke_plain` on this very thread, and what was written and plotted meanwhile."""
     context.begin()
     is_beside_others = threading.current_thread() is not threading.main_thread()
-    with own_table() if is_beside_others else nullcontext(), context.host.capture(context) as captured:
+    with OwnTable() if is_beside_others else nullcontext(), context.host.capture(context) as captured:
         value = invoke_plain(function, call, context)
     return value, captured
 

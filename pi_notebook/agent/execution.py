@@ -5,24 +5,25 @@ Each call ends in exactly one tool-result message, whatever happens; messages co
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any
 
-from ..ai.abort import AbortController, AbortSignal
+from ..ai.abort import AbortSignal
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from ..errors import ToolError
 from . import tool as contract
-from ._watching import Clock, Emit, Updates, as_result, until_abort
+from .attempts import Attempt, Attempts, Interrupted, Patience
 from .events import (
+    Emit,
     MessageEnd,
     MessageStart,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from .execute_phase import ABANDON_AFTER, CANCEL_AFTER, ExecutePhase, as_result
 from .hooks import (
     AfterToolCall,
     AfterToolCallContext,
@@ -36,23 +37,16 @@ from .hooks import (
 )
 from .tool import ExecutionMode, Host, Tool, ToolContext, ToolResult
 
-T = TypeVar("T")
-CANCEL_AFTER = 0.3
-"""Seconds after an abort (or a tool's timeout) until an async tool is cancelled."""
-ABANDON_AFTER = 0.6
-"""Seconds after an abort (or a tool's timeout) until a call that still runs is left alone and its result dropped."""
-
 ABORTED = "Not run: the run was stopped before this call began."
-INTERRUPTED = "Stopped while it ran: the run was stopped. What it had done by then may stay done."
-ABANDONED = (
-    "Abandoned: the run was stopped and the tool did not stop within {seconds} s. "
-    "It may still be running; its result will not be used."
-)
 TRUNCATED = (
     "Not run: the reply hit the output token limit, so the arguments of {name!r} may be cut off. "
     "Call it again with complete (shorter) arguments."
 )
 NOBODY = "Blocked: this tool needs a person's approval and nobody could be asked."
+
+WHILE_ASKING = Patience(0.0, CANCEL_AFTER)
+WHILE_IT_RUNS = Patience(CANCEL_AFTER, ABANDON_AFTER)
+WHILE_IT_CANNOT_BE_CANCELLED = Patience(None, ABANDON_AFTER)
 
 
 @dataclass(slots=True)
@@ -140,7 +134,7 @@ class ToolCalls:
         """Run `calls`: one after another if the agent or any tool of the batch says so, else side by side."""
         tools = [self.find(call.name) for call in calls]
         if self.mode == "sequential" or any(t is not None and t.execution_mode == "sequential" for t in tools):
-            finalized = await self._run_in_turn(calls)
+            finalized = [final for call in calls for final in await self._run_together([call])]
         else:
             finalized = await self._run_together(calls)
         terminate = bool(finalized) and all(final.result.terminate is True for final in finalized)
@@ -162,17 +156,6 @@ class ToolCalls:
 
     # ---- order -----------------------------------------------------------------------------------
 
-    async def _run_in_turn(self, calls: Sequence[ToolCall]) -> list[Finalized]:
-        finalized = []
-        for call in calls:
-            await self._emit_start(call)
-            prepared = await self._prepare(call)
-            final = prepared if isinstance(prepared, Finalized) else await self._perform(prepared)
-            await self._emit_end(final)
-            await self._emit_message(final.message)
-            finalized.append(final)
-        return finalized
-
     async def _run_together(self, calls: Sequence[ToolCall]) -> list[Finalized]:
         entries: list[Finalized | Prepared] = []
         for call in calls:
@@ -181,21 +164,12 @@ class ToolCalls:
             if isinstance(entry, Finalized):
                 await self._emit_end(entry)
             entries.append(entry)
-        waiting = [entry for entry in entries if isinstance(entry, Prepared)]
-        if len(waiting) == 1:
-            ended = [await self._perform_and_tell(waiting[0])]
-        else:
-            ended = await asyncio.gather(*map(self._perform_and_tell, waiting))
-        done = iter(ended)
-        finalized = [entry if isinstance(entry, Finalized) else next(done) for entry in entries]
+        works = (partial(self._complete, entry) for entry in entries if isinstance(entry, Prepared))
+        outcomes = iter(await Attempts[Finalized](self.signal).outcomes(works))
+        finalized = [entry if isinstance(entry, Finalized) else next(outcomes) for entry in entries]
         for final in finalized:
             await self._emit_message(final.message)
         return finalized
-
-    async def _perform_and_tell(self, prepared: Prepared) -> Finalized:
-        final = await self._perform(prepared)
-        await self._emit_end(final)
-        return final
 
     # ---- phases ----------------------------------------------------------------------------------
 
@@ -225,28 +199,27 @@ class ToolCalls:
             hook_context = BeforeToolCallContext(self.message, prepared.call, prepared.args, self.context)
             answer = await settle(self.before(hook_context, self.signal))
             if self.signal.aborted:
-                return Finalized(prepared.call, ToolResult.failure(ABORTED), prepared.args)
+                return aborted(prepared)
             if answer is not None and answer.block:
                 return blocked(prepared, answer.reason or "This call was blocked.", answer.terminate)
             prepared.params = prepared.tool.bind(prepared.args)
         if self.signal.aborted:
-            return Finalized(prepared.call, ToolResult.failure(ABORTED), prepared.args)
+            return aborted(prepared)
         return None
 
-    async def _perform(self, prepared: Prepared) -> Finalized:
+    async def _complete(self, prepared: Prepared, attempt: Attempt[Finalized]) -> Finalized:
         """Approval, execute, finalize."""
         try:
-            refused = await self._consult_person(prepared)
+            refused = await self._consult_person(prepared, attempt)
         except Exception as error:
             refused = Finalized(prepared.call, failure_from(error), prepared.args)
+        if refused is None and self.signal.aborted:
+            refused = aborted(prepared)
         if refused is not None:
-            return refused
-        if self.signal.aborted:
-            return Finalized(prepared.call, ToolResult.failure(ABORTED), prepared.args)
-        result = await self._execute(prepared)
-        return await self._finalize(prepared, result)
+            return await self._end(refused)
+        return await self._finalize(prepared, await self._execute(prepared, attempt))
 
-    async def _consult_person(self, prepared: Prepared) -> Finalized | None:
+    async def _consult_person(self, prepared: Prepared, attempt: Attempt[Finalized]) -> Finalized | None:
         """None if the call may run, with `prepared` holding exactly what was approved."""
         if not self.ask:
             return None
@@ -263,9 +236,13 @@ class ToolCalls:
             signal=self.signal,
         )
         while True:
-            decision = await self._ask(self.approve, question)
-            if decision is None:
-                return Finalized(prepared.call, ToolResult.failure(ABORTED), prepared.args)
+            decision = self.approve(question)
+            if not isinstance(decision, Decision):
+                otherwise = partial(self._end, aborted(prepared))
+                try:
+                    decision = await attempt.until_abort(decision, WHILE_ASKING, otherwise)
+                except Interrupted:
+                    return aborted(prepared)
             if decision.kind == "block":
                 return blocked(prepared, decision.reason or "A person blocked this call.")
             if decision.kind != "edit":
@@ -277,13 +254,6 @@ class ToolCalls:
             if again is None or isinstance(again, Finalized):
                 return again
             question, shown = again, again.arguments
-
-    async def _ask(self, approve: Approve, question: Question) -> Decision | None:
-        answer = approve(question)
-        if isinstance(answer, Decision):
-            return answer
-        task = asyncio.ensure_future(answer)
-        return await until_abort(task, self.signal, cancel_after=0.0, abandon_after=CANCEL_AFTER)
 
     async def _take_edit(
         self, prepared: Prepared, question: Question, decision: Decision
@@ -313,65 +283,24 @@ class ToolCalls:
         finally:
             contract._current.reset(token)
 
-    async def _execute(self, prepared: Prepared) -> ToolResult:
-        call, tool = prepared.call, prepared.tool
-        updates = Updates(call, self.emit)
-        context = prepared.context
-        context._on_update = updates.push
-        controller = None
-        signal = self.signal
-        if tool.timeout is not None:
-            controller = AbortController()
-            self.signal.on_abort(lambda: controller.abort(self.signal.reason))
-            context.signal = signal = controller.signal
-        clock = Clock(tool.timeout, controller)
-        context._on_begin = clock.begin
-        if tool.runs_on != "plain":
-            context.begin()
-        token = contract._current.set(context)
+    async def _execute(self, prepared: Prepared, attempt: Attempt[Finalized]) -> ToolResult:
+        tool = prepared.tool
+        phase = ExecutePhase(prepared.call, tool, prepared.context, self.emit, attempt.interrupt)
+
+        async def leave_behind() -> Finalized:
+            return await self._finalize(prepared, await phase.end(phase.left_behind()))
+
+        token = contract._current.set(prepared.context)
+        patience = WHILE_IT_RUNS if tool.cancellable else WHILE_IT_CANNOT_BE_CANCELLED
         try:
-            task = asyncio.ensure_future(tool.execute(call.id, prepared.params, signal, updates.push))
+            result = as_result(await attempt.until_abort(phase.start(prepared.params), patience, leave_behind))
+        except Interrupted:
+            result = phase.interrupted()
         except Exception as error:
-            clock.stop()
-            return replace(failure_from(error), duration_ms=0)
+            result = failure_from(error)
         finally:
             contract._current.reset(token)
-        try:
-            result = await self._outcome(task, tool, signal)
-        finally:
-            clock.stop()
-            await updates.close()
-        result.duration_ms = clock.milliseconds
-        if context.added_tool_names:
-            result.added_tool_names = (*result.added_tool_names, *context.added_tool_names)
-        return result
-
-    async def _outcome(
-        self,
-        task: asyncio.Future[ToolResult],
-        tool: Tool,
-        signal: AbortSignal,
-    ) -> ToolResult:
-        try:
-            cancel_after = CANCEL_AFTER if tool.cancellable else None
-            value = await until_abort(task, signal, cancel_after=cancel_after, abandon_after=ABANDON_AFTER)
-        except asyncio.CancelledError:
-            if not task.cancelled():
-                raise
-            value = None
-        except Exception as error:
-            return failure_from(error)
-        if value is None and not (task.done() and not task.cancelled()):
-            return self._unfinished(task, tool, signal)
-        return as_result(value)
-
-    def _unfinished(self, task: asyncio.Future[ToolResult], tool: Tool, signal: AbortSignal) -> ToolResult:
-        if not self.signal.aborted and signal.aborted and tool.timeout is not None:
-            left = "" if task.done() else " It may still be running; its result will not be used."
-            return ToolResult.failure(f"{tool.name} {signal.reason}.{left}")
-        if task.done():
-            return ToolResult.failure(INTERRUPTED)
-        return ToolResult.failure(ABANDONED.format(seconds=ABANDON_AFTER))
+        return await phase.end(result)
 
     async def _finalize(self, prepared: Prepared, result: ToolResult) -> Finalized:
         if self.after is not None:
@@ -386,7 +315,7 @@ class ToolCalls:
                     result = replace(result, **given)
             except Exception as error:
                 result = replace(failure_from(error), duration_ms=result.duration_ms)
-        return Finalized(prepared.call, result, prepared.args)
+        return await self._end(Finalized(prepared.call, result, prepared.args))
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -396,6 +325,10 @@ class ToolCalls:
 
     async def _emit_start(self, call: ToolCall) -> None:
         await self.emit(ToolExecutionStart(call.id, call.name, call.arguments))
+
+    async def _end(self, final: Finalized) -> Finalized:
+        await self._emit_end(final)
+        return final
 
     async def _emit_end(self, final: Finalized) -> None:
         result = final.result
@@ -417,6 +350,10 @@ def failure_from(error: Exception) -> ToolResult:
     from .results import describe_exception
 
     return ToolResult.failure(describe_exception(error), error)
+
+
+def aborted(prepared: Prepared) -> Finalized:
+    return Finalized(prepared.call, ToolResult.failure(ABORTED), prepared.args)
 
 
 def blocked(prepared: Prepared, reason: str, terminate: bool | None = None) -> Finalized:

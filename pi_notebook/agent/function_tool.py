@@ -8,8 +8,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -17,7 +16,7 @@ from ..ai.abort import AbortSignal
 from ..errors import ToolDefinitionError
 from . import tool as contract
 from ._docstrings import read_docstring
-from ._figures import own_table
+from ._figures import OwnTable
 from ._invocation import captured_call, finished, is_unfinished
 from ._signature import BoundCall, Compiled, UnresolvedAnnotation, base_function, compile_signature
 from ._tracebacks import source_name
@@ -217,15 +216,25 @@ class FunctionTool(Tool, Generic[P, R]):
         self, tool_call_id: str, params: Any, signal: AbortSignal | None = None, on_update: OnUpdate | None = None
     ) -> ToolResult:
         """Run the function once. `params` is what `bind` gave, or a dict of checked arguments."""
-        with _context_of(self.name, tool_call_id, signal, on_update) as context:
-            call = params if isinstance(params, BoundCall) else self.bind(params)
-            value, captured = await self._run(call, context)
-            if is_simple(value) and not captured.displays:
-                return to_tool_result(value, captured)
-            convert = functools.partial(to_tool_result, value, captured)
-            if self.runs_on == "plain":
-                return await context.host.run_plain(convert, context)
-            return await run_in_worker(convert)
+        context = ToolContext.current()
+        if context is not None and context.tool_call_id == tool_call_id and context.tool_name == self.name:
+            return await self._execute(params, context)
+        context = ToolContext(tool_call_id, self.name, signal, on_update, context.host if context else None)
+        token = contract._current.set(context)
+        try:
+            return await self._execute(params, context)
+        finally:
+            contract._current.reset(token)
+
+    async def _execute(self, params: Any, context: ToolContext) -> ToolResult:
+        call = params if isinstance(params, BoundCall) else self.bind(params)
+        value, captured = await self._run(call, context)
+        if is_simple(value) and not captured.displays:
+            return to_tool_result(value, captured)
+        convert = functools.partial(to_tool_result, value, captured)
+        if self.runs_on == "plain":
+            return await context.host.run_plain(convert, context)
+        return await run_in_worker(convert)
 
     async def _run(self, call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
         """The function's value, and what it wrote. The capture is entered on the thread that the function runs on."""
@@ -237,33 +246,16 @@ class FunctionTool(Tool, Generic[P, R]):
             with capture(context) as captured:
                 return await run_in_executor(self.executor, self.function, call, context, captured), captured
         if self.runs_on == "loop":
-            with own_table(), capture(context) as captured:
+            with OwnTable(), capture(context) as captured:
                 return await finished(call.invoke(self.function, context), context), captured
         run = functools.partial(captured_call, self.function, call, context)
         value, captured = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
         if is_unfinished(value):  # a plain wrapper that gave back what an `async def` made
-            with own_table(), capture(context) as more:
+            with OwnTable(), capture(context) as more:
                 value = await finished(value, context)
             captured.write(more.text)
             captured.displays.extend(more.displays)
         return value, captured
-
-
-@contextmanager
-def _context_of(
-    name: str, tool_call_id: str, signal: AbortSignal | None, on_update: OnUpdate | None
-) -> Iterator[ToolContext]:
-    """The call's context, or one made for a direct call of `execute`."""
-    present = ToolContext.current()
-    if present is not None and present.tool_call_id == tool_call_id and present.tool_name == name:
-        yield present
-        return
-    context = ToolContext(tool_call_id, name, signal, on_update, present.host if present else None)
-    token = contract._current.set(context)
-    try:
-        yield context
-    finally:
-        contract._current.reset(token)
 
 
 def _same(function: Any) -> Any:

@@ -9,10 +9,10 @@ from ..ai.messages import AssistantMessage, Message
 from ..ai.model import Context, Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..ai.stream import StreamEvent
 from ..errors import AgentError
-from ._watching import Emit
 from .events import (
     AgentEnd,
     AgentStart,
+    Emit,
     MessageEnd,
     MessageStart,
     MessageUpdate,

@@ -6,8 +6,7 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TextIO, cast
 
 from . import _figures as figures
@@ -163,34 +162,46 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
-@contextmanager
-def capture_output(context: ToolContext, *, echo: bool = True) -> Iterator[Captured]:
+def capture_output(context: ToolContext, *, echo: bool = True) -> AbstractContextManager[Captured]:
     """Collect what is written to stdout and stderr inside, in every thread that runs in a copy of this context.
 
     Text goes to `context.console` as it comes, and with `echo` to the real stream too. Calls that run side by side
     never mix. `tqdm` bars become `context.progress`. pyplot figures that were opened inside are collected at the end
     and closed, so that the next call on this thread starts on a new one: enter it where the call runs.
     """
-    global _active
-    captured = Captured()
-    sink = _Sink(context, captured, echo)
-    hooked = "matplotlib.pyplot" in sys.modules
-    watch_progress_bars()
-    with _lock:
-        _active += 1
-        for name in _STREAMS:
-            _Router.install(name)
-        if hooked:
-            figures.watch()
-    token = _sink.set(sink)
-    try:
-        with figures.noted() as made:
-            yield captured
-    finally:
-        _sink.reset(token)
+    return _Capture(context, echo)
+
+
+class _Capture:
+    """See `capture_output`; no generator, for it is entered at every call."""
+
+    __slots__ = ("_hooked", "_made", "_noting", "_sink", "_token")
+
+    def __init__(self, context: ToolContext, echo: bool) -> None:
+        self._sink = _Sink(context, Captured(), echo)
+
+    def __enter__(self) -> Captured:
+        global _active
+        watch_progress_bars()
+        self._hooked = "matplotlib.pyplot" in sys.modules
+        with _lock:
+            _active += 1
+            for name in _STREAMS:
+                _Router.install(name)
+            if self._hooked:
+                figures.watch()
+        self._token = _sink.set(self._sink)
+        self._made, self._noting = figures.begin_noting()
+        return self._sink.captured
+
+    def __exit__(self, *_: object) -> None:
+        global _active
+        figures.end_noting(self._noting)
+        _sink.reset(self._token)
+        sink = self._sink
         sink.flush()
         try:
-            captured.displays += figures.take(made, hooked)
+            sink.captured.displays += figures.take(self._made, self._hooked)
         finally:
             with _lock:
                 _active -= 1

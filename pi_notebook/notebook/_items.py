@@ -9,7 +9,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from ..agent.execution import ABANDONED, ABORTED, INTERRUPTED, TRUNCATED
+from ..agent.execute_phase import ABANDONED, INTERRUPTED
+from ..agent.execution import ABORTED, TRUNCATED
 from ..agent.tool import Progress, ToolResult
 from ..ai.abort import Aborted
 from ..ai.json_arguments import partial_arguments

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.events import AgentEvent
-from ..agent.execution import ABANDONED
+from ..agent.execute_phase import ABANDONED
 from ..agent.hooks import Decision, Question
 from ..agent.result import RunResult
 from ..agent.tool import ExecutionMode, Tool

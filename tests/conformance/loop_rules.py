@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pi_notebook.agent.execution import CANCEL_AFTER
+from pi_notebook.agent.execute_phase import CANCEL_AFTER
 
 
 def behaviours(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
