@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 USER_AGENT = "pi-notebook"
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+text_to_json: Callable[[str], str] = json.encoder.encode_basestring
+"""`to_json` for texts alone, in half the time."""
 """Compact JSON as text; lone surrogates stay."""
 
 
@@ -116,7 +118,7 @@ def _flat_json(value: Any) -> str | None:
         kind = type(item)
         if type(key) is not str or (kind is not str and kind is not int):
             return None
-        items.append(f"{to_json(key)}:{to_json(item) if kind is str else item}")
+        items.append(f"{text_to_json(key)}:{text_to_json(item) if kind is str else item}")
     return f"{{{','.join(items)}}}"
 
 

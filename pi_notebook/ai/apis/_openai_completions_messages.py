@@ -26,7 +26,7 @@ from ..messages import (
     UserMessage,
 )
 from ..model import Context, Model, ToolSpec
-from ._adapter import compact_json, to_json
+from ._adapter import compact_json, text_to_json, to_json
 from ._openai_completions_compat import compat_of
 
 Json = dict[str, Any]
@@ -119,7 +119,7 @@ def _user(message: UserMessage, as_json: bool) -> Json | str | None:
     content = message.content
     if isinstance(content, str):
         text = clean(content)
-        return f'{{"role":"user","content":{to_json(text)}}}' if as_json else {"role": "user", "content": text}
+        return f'{{"role":"user","content":{text_to_json(text)}}}' if as_json else {"role": "user", "content": text}
     parts = [
         {"type": "text", "text": clean(block.text)} if isinstance(block, TextContent) else _image(block)
         for block in content
@@ -136,17 +136,19 @@ def _assistant(message: AssistantMessage, model: Model, compat: Json, as_json: b
     texts: list[str] = []
     thoughts: list[ThinkingContent] = []
     calls: list[ToolCall] = []
+    signed = False
     for block in message.content:
         if block.type == "text":
             if block.text and not block.text.isspace():
                 texts.append(clean(block.text))
         elif block.type == "tool_call":
             calls.append(block)
+            signed = signed or bool(block.thought_signature)
         elif block.thinking and not block.thinking.isspace():
             thoughts.append(block)
     text = "".join(texts)
-    if as_json and not thoughts and not any(call.thought_signature for call in calls):
-        said = to_json(text) if text else "null"
+    if as_json and not thoughts and not signed:
+        said = text_to_json(text) if text else "null"
         if not calls:
             return f'{{"role":"assistant","content":{said}}}' if text else None
         return f'{{"role":"assistant","content":{said},"tool_calls":[{",".join(map(_call_json, calls))}]}}'
@@ -178,8 +180,8 @@ def _call(call: ToolCall) -> Json:
 
 
 def _call_json(call: ToolCall) -> str:
-    function = f'{{"name":{to_json(call.name)},"arguments":{to_json(compact_json(sendable_arguments(call)))}}}'
-    return f'{{"id":{to_json(call.id)},"type":"function","function":{function}}}'
+    function = f'{{"name":{text_to_json(call.name)},"arguments":{text_to_json(compact_json(sendable_arguments(call)))}}}'
+    return f'{{"id":{text_to_json(call.id)},"type":"function","function":{function}}}'
 
 
 def _reasoning_detail(signature: str) -> Any:
@@ -196,7 +198,7 @@ def _result(result: ToolResultMessage, images: list[Json], compat: Json, as_json
     text = clean("\n".join([block.text for block in result.content if block.type == "text"]))
     text = text or (ONLY_IMAGES if pictures else NO_OUTPUT)
     if as_json:
-        return f'{{"role":"tool","content":{to_json(text)},"tool_call_id":{to_json(result.tool_call_id)}}}'
+        return f'{{"role":"tool","content":{text_to_json(text)},"tool_call_id":{text_to_json(result.tool_call_id)}}}'
     item = {"role": "tool", "content": text, "tool_call_id": result.tool_call_id}
     if compat["requires_tool_result_name"] and result.tool_name:
         item["name"] = result.tool_name
