@@ -9,19 +9,24 @@ import argparse
 import json
 import sys
 
-from . import notebook
+from . import click, notebook
 from .measure import ROOT, WORKLOADS, YARDSTICK, installed, measure
 from .report import machine, table
+
+REAL = ("notebook", "click")
+"""Measured in a real kernel and a real browser."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", help=f"workloads, comma between: {', '.join(WORKLOADS)}, any turns-N, ..., notebook")
+    parser.add_argument(
+        "--only", help=f"workloads, comma between: {', '.join(WORKLOADS)}, any turns-N, ..., notebook, click"
+    )
     parser.add_argument("--clients", help=f"of those that can run here: {', '.join(installed())}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that one run may take")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else [*WORKLOADS, "notebook"]
+    wanted = options.only.split(",") if options.only else [*WORKLOADS, *REAL]
     clients = options.clients.split(",") if options.clients else installed()
     if unknown := set(clients) - set(installed()):
         parser.error(f"not installed or unknown: {', '.join(sorted(unknown))}")
@@ -29,17 +34,22 @@ def main() -> None:
         clients.append(YARDSTICK)
     where = machine()
     records = []
-    for record in measure([name for name in wanted if name != "notebook"], clients, options.rounds, options.timeout):
+    for record in measure(
+        [name for name in wanted if name not in ("notebook", "click")], clients, options.rounds, options.timeout
+    ):
         records.append(record)
         if sys.stderr.isatty():
             print(f"\r{record['workload']:<16} {record['client']:<12}\r", end="", file=sys.stderr, flush=True)
-    print(where, "", *table(records), sep="\n")
+    print(where, *(("", *table(records)) if records else ()), sep="\n")
     found = notebook.figures(options.rounds) if "notebook" in wanted else None
     if found is not None:
         print("", *notebook.lines(found), sep="\n")
+    clicked = click.figures() if "click" in wanted and click.is_possible() else None
+    if clicked is not None:
+        print("", *click.lines(clicked), sep="\n")
     target = ROOT / "build" / "benchmarks.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"machine": where, "records": records, "notebook": found}, indent=1))
+    target.write_text(json.dumps({"machine": where, "records": records, "notebook": found, "click": clicked}, indent=1))
     print(f"\nAll figures: {target.relative_to(ROOT)}")
 
 

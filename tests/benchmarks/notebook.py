@@ -1,7 +1,4 @@
-"""What a card costs a kernel, and what it sends to the browser. A real kernel; its client only counts.
-
-How soon a click is handled while tools report progress is measured in a real browser, in `tests/browser`.
-"""
+"""What a card costs a kernel, and what it sends to the browser. A real kernel; its client only counts."""
 
 from __future__ import annotations
 

@@ -180,7 +180,8 @@ def _call(call: ToolCall) -> Json:
 
 
 def _call_json(call: ToolCall) -> str:
-    function = f'{{"name":{text_to_json(call.name)},"arguments":{text_to_json(compact_json(sendable_arguments(call)))}}}'
+    arguments = text_to_json(compact_json(sendable_arguments(call)))
+    function = f'{{"name":{text_to_json(call.name)},"arguments":{arguments}}}'
     return f'{{"id":{text_to_json(call.id)},"type":"function","function":{function}}}'
 
 
