@@ -356,13 +356,17 @@ async def test_the_tls_context_is_made_once_and_only_for_https(monkeypatch: pyte
         return made[-1]
 
     monkeypatch.setattr(httpx, "create_ssl_context", count)
-    for connection in (Connection(), Connection()):
-        connection.client("http://x.test/v1")
-        assert len(made) <= 1
-        connection.client("https://x.test/v1")
-        assert connection.client("https://x.test/v1") is connection.client("https://y.test/v1")
+
+    async def ask(connection: Connection, scheme: str) -> int:
+        """How many contexts there are after a request to a port that nobody listens on."""
+        with pytest.raises(httpx.ConnectError):
+            await connection.send(httpx.Request("POST", f"{scheme}://127.0.0.1:1/v1"))
+        return len(made)
+
+    for contexts, connection in enumerate((Connection(), Connection())):
+        assert await ask(connection, "http") == min(contexts, 1)
+        assert await ask(connection, "https") == await ask(connection, "https") == 1
         await connection.aclose()
-    assert len(made) == 1
 
 
 async def test_a_slow_reader_holds_the_network_up() -> None:
