@@ -157,12 +157,12 @@ class EncodedHistory:
     other transcript, or another model, just starts anew.
     """
 
-    __slots__ = ("_encoded", "_messages", "_model")
+    __slots__ = ("_messages", "_model", "_pieces")
 
     def __init__(self) -> None:
         self._model: Model | None = None
         self._messages: list[Message] = []
-        self._encoded = bytearray()
+        self._pieces: list[bytes] = []
 
     def encode(
         self,
@@ -170,12 +170,12 @@ class EncodedHistory:
         model: Model,
         convert: Callable[[Sequence[Message], Message | None], list[Any]],
         encode: Callable[[Any], bytes],
-    ) -> tuple[bytearray, list[Any]]:
-        """All segments but the last as JSON items with a comma after each, and the last one converted.
+    ) -> tuple[list[bytes], list[Any]]:
+        """All segments but the last as pieces of JSON, which commas join, and the last one converted.
 
         Args:
             convert: `(segments, message before them or None)` -> their wire messages. Nothing else may decide them.
-            encode: A list of wire messages -> JSON, with no blank outside its brackets.
+            encode: Wire messages -> their JSON with commas between, no brackets around.
         """
         end = len(messages)
         while end > 0:
@@ -186,12 +186,11 @@ class EncodedHistory:
         if self._model is not model or len(known) > end or not all(map(is_, known, messages)):
             self._model = model
             self._messages = known = []
-            self._encoded = bytearray()
+            self._pieces = []
         start = len(known)
         if end > start:
             fresh = messages[start:end]
             if items := convert(fresh, known[-1] if known else None):
-                self._encoded += encode(items)[1:-1]
-                self._encoded += b","
+                self._pieces.append(encode(items))
             known.extend(fresh)
-        return self._encoded, convert(messages[end:], known[-1] if known else None)
+        return self._pieces, convert(messages[end:], known[-1] if known else None)

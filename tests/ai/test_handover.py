@@ -172,12 +172,12 @@ class Counting:
 
 
 def encode(value: Any) -> bytes:
-    return json.dumps(value).encode()
+    return json.dumps(value).encode()[1:-1]
 
 
 def whole(history: EncodedHistory, messages: Sequence[Message], model: Model, convert: Counting) -> Any:
     settled, last = history.encode(messages, model, convert, encode)
-    return json.loads(b"[" + (bytes(settled) + encode(last)[1:-1]).removesuffix(b",") + b"]")
+    return json.loads(b"[" + b",".join([*settled, encode(last)] if last else settled) + b"]")
 
 
 @given(MESSAGES, st.lists(st.integers(0, 12), max_size=5))

@@ -101,6 +101,11 @@ def encode(value: Any) -> bytes:
         return to_json(without_surrogates(value)).encode()
 
 
+def encode_items(items: Sequence[Any]) -> bytes:
+    """The items of a JSON list with commas between, no brackets around."""
+    return encode(items)[1:-1]
+
+
 def compact_json(value: Any) -> str:
     """Compact JSON as text, without lone surrogates."""
     return without_lone_surrogates(_flat_json(value) or to_json(value))

@@ -21,7 +21,7 @@ from ..messages import AssistantMessage, Message, ToolResultMessage, UserContent
 from ..model import Context, Model, StreamOptions, ToolSpec
 from ..providers import PROVIDERS
 from ..schemas import anthropic_schema, anthropic_strict_schema
-from ._adapter import encode, max_output_tokens, without_surrogates
+from ._adapter import encode, encode_items, max_output_tokens, without_surrogates
 
 MAX_TOKENS = 8192  # the API wants a number; this one is asked for where the model's own limit is unknown
 SEE_IMAGE = "(see the attached image)"
@@ -52,12 +52,15 @@ def encoded_body(model: Model, context: Context, options: StreamOptions, histori
     if history is None or names != request.deferred_names:  # which decide how results are written
         history = EncodedHistory()
         histories["anthropic-messages"] = (request.deferred_names, history)
-    settled, last = history.encode(context.messages, model, lambda messages, _: request.wire_messages(messages), encode)
+    settled, last = history.encode(
+        context.messages, model, lambda messages, _: request.wire_messages(messages), encode_items
+    )
     if not last:  # the mark goes to a message that is encoded already
         return encode(request_body(model, context, options))
     _mark(last, request.cache_control)
     head = encode({"model": model.id, **request.rest()})
-    return b"".join((head[:-1], b',"messages":[', settled, encode(last)[1:-1], b"]}"))
+    messages = b",".join([*settled, encode_items(last)])
+    return b"".join((head[:-1], b',"messages":[', messages, b"]}"))
 
 
 def describe_tool(model: Model | None, tool: ToolSpec) -> Block:

@@ -13,7 +13,7 @@ from ..handover import EncodedHistory, clean, handover, sendable_arguments
 from ..messages import AssistantMessage, ImageContent, Message, TextContent, ToolResultMessage, UserMessage
 from ..model import Context, Model, StreamOptions, ToolSpec
 from ..schemas import google_schema
-from ._adapter import clamp_thinking, encode, max_output_tokens, without_surrogates
+from ._adapter import clamp_thinking, encode, encode_items, max_output_tokens, without_surrogates
 
 SEE_IMAGE = "(see the attached image)"
 TOOL_IMAGE = "Tool result image:"
@@ -56,12 +56,13 @@ def request_body(model: Model, context: Context, options: StreamOptions) -> Part
 def encoded_body(model: Model, context: Context, options: StreamOptions, histories: dict[Any, Any]) -> bytes:
     """`request_body` as JSON; what was encoded for earlier requests is kept in `histories` and not encoded again."""
     history: EncodedHistory = histories.setdefault("google-generative-ai", EncodedHistory())
-    settled, last = history.encode(context.messages, model, lambda messages, _: _contents(messages, model), encode)
+    settled, last = history.encode(
+        context.messages, model, lambda messages, _: _contents(messages, model), encode_items
+    )
     rest = encode(_rest(model, context, options))
-    if not last:
-        _check_content(settled)
-        settled = settled[:-1]  # its last comma
-    return b"".join((b'{"contents":[', settled, encode(last)[1:-1], b"],", rest[1:]))
+    contents = [*settled, encode_items(last)] if last else settled
+    _check_content(contents)
+    return b"".join((b'{"contents":[', b",".join(contents), b"],", rest[1:]))
 
 
 def _check_content(content: Sequence[Any]) -> None:

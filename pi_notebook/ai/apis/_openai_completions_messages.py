@@ -107,12 +107,12 @@ _QUIRKS = (
 
 
 def encode_messages(wire: Sequence[Any]) -> bytes:
-    """Wire messages, as JSON text or not, as one JSON list."""
+    """Wire messages, as JSON text or not, as the items of a JSON list."""
     items = ",".join([item if type(item) is str else to_json(item) for item in wire])
     try:
-        return f"[{items}]".encode()
+        return items.encode()
     except UnicodeEncodeError:  # in an id or a name
-        return f"[{clean(items)}]".encode()
+        return clean(items).encode()
 
 
 def _user(message: UserMessage, as_json: bool) -> Json | str | None:

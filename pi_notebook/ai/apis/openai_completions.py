@@ -82,6 +82,7 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
         lambda messages, _: convert(messages, model, context, as_json=True),
         encode_messages,
     )
-    system = b"".join(encode(message) + b"," for message in system_message(model, context))
-    messages = b"".join((system, settled, encode_messages(last)[1:-1])).removesuffix(b",")
-    return b"".join((encode(parameters(model, context, options))[:-1], b',"messages":[', messages, b"]}"))
+    messages = [*map(encode, system_message(model, context)), *settled]
+    if last:
+        messages.append(encode_messages(last))
+    return b"".join((encode(parameters(model, context, options))[:-1], b',"messages":[', b",".join(messages), b"]}"))

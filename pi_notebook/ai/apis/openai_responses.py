@@ -14,7 +14,7 @@ from ..messages import Message
 from ..model import Context, Model, StreamOptions, ToolSpec
 from ..stream import StreamEvent
 from ..transport import WireRequest
-from ._adapter import USER_AGENT, encode, find_key, stream_reply
+from ._adapter import USER_AGENT, encode, encode_items, find_key, stream_reply
 from ._openai_responses_request import convert, deferred_tools, describe, parameters, request_body, system_items
 from ._openai_responses_stream import ResponsesDecoder
 
@@ -67,8 +67,8 @@ class _History:
         self._encoded = EncodedHistory()
         self._position = 0
 
-    def input(self, model: Model, context: Context) -> bytes:
-        """The input as JSON items with a comma after each."""
+    def input(self, model: Model, context: Context) -> list[bytes]:
+        """The input as pieces of JSON, which commas join."""
         messages = context.messages
 
         def items(segments: Sequence[Message], _: Message | None = None) -> list[Any]:
@@ -78,8 +78,8 @@ class _History:
                 self._position = position
             return converted
 
-        settled, last = self._encoded.encode(messages, model, items, encode)
-        return bytes(settled) + b"".join(encode(item) + b"," for item in last)
+        settled, last = self._encoded.encode(messages, model, items, encode_items)
+        return [*settled, encode_items(last)] if last else settled
 
 
 def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
@@ -93,6 +93,5 @@ def _body(model: Model, context: Context, options: StreamOptions) -> bytes:
     history = connection.encoded.get("openai-responses")
     if history is None:
         history = connection.encoded["openai-responses"] = _History()
-    system = b"".join(encode(item) + b"," for item in system_items(model, context))
-    items = system + history.input(model, context)
-    return b"".join((b'{"input":[', items[:-1], b"],", encode(parameters(model, context, options))[1:]))
+    items = b",".join([*map(encode, system_items(model, context)), *history.input(model, context)])
+    return b"".join((b'{"input":[', items, b"],", encode(parameters(model, context, options))[1:]))
