@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 
-from . import click, notebook
 from .measure import ROOT, WORKLOADS, YARDSTICK, installed, measure
 from .report import machine, table
 
@@ -41,12 +40,18 @@ def main() -> None:
         if sys.stderr.isatty():
             print(f"\r{record['workload']:<16} {record['client']:<12}\r", end="", file=sys.stderr, flush=True)
     print(where, *(("", *table(records)) if records else ()), sep="\n")
-    found = notebook.figures(options.rounds) if "notebook" in wanted else None
-    if found is not None:
+    found = clicked = None
+    if "notebook" in wanted:
+        from . import notebook
+
+        found = notebook.figures(options.rounds)
         print("", *notebook.lines(found), sep="\n")
-    clicked = click.figures() if "click" in wanted and click.is_possible() else None
-    if clicked is not None:
-        print("", *click.lines(clicked), sep="\n")
+    if "click" in wanted:
+        from . import click
+
+        if click.is_possible():
+            clicked = click.figures()
+            print("", *click.lines(clicked), sep="\n")
     target = ROOT / "build" / "benchmarks.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps({"machine": where, "records": records, "notebook": found, "click": clicked}, indent=1))
