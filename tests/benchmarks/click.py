@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.browser.jupyter import CHROMIUM, open_notebook, running_chromium, running_server
+from playwright.sync_api import Browser
+
+from tests.browser.jupyter import CHROMIUM, Server, open_notebook, running_chromium, running_server
 
 SETUP = """
 %load_ext pi_notebook
@@ -55,16 +57,21 @@ def is_possible() -> bool:
 
 
 def figures(tools: int = 10, clicks: int = 20) -> dict[str, float]:
-    """Medians in ms from the click on Approve: `click_ran_ms` to the approved tool's code, `click_shown_ms` to its
-    result in the page."""
-    setup = SETUP.replace("TOOLS", str(tools)).replace("CLICKS", str(clicks))
+    """`measure` with a server and a browser of its own."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(Path(folder)) as server,
         running_chromium() as browser,
-        open_notebook(server, browser, "lab") as lab,
     ):
-        server.write_notebook("clicks.ipynb", [setup, "%%agent -m m\ngo"])
+        return measure(server, browser, tools, clicks)
+
+
+def measure(server: Server, browser: Browser, tools: int, clicks: int) -> dict[str, float]:
+    """Medians in ms from the click on Approve: `click_ran_ms` to the approved tool's code, `click_shown_ms` to its
+    result in the page. The `tools` report until all `clicks` are done."""
+    setup = SETUP.replace("TOOLS", str(tools)).replace("CLICKS", str(clicks))
+    server.write_notebook("clicks.ipynb", [setup, "%%agent -m m\ngo"])
+    with open_notebook(server, browser, "lab") as lab:
         lab.open("clicks.ipynb")
         lab.run_all()
         lab.wait_text(1, "waiting")
