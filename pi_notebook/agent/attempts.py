@@ -68,12 +68,13 @@ class Attempt(Generic[T]):
         if self._attempts.signal.aborted:
             self.interrupt()
         try:
-            return await work
+            value = await work
+            if self.task.cancelling():
+                await asyncio.sleep(0)  # where a cancel takes effect that was asked for in the last step
+            return value
         except asyncio.CancelledError as error:
             if self._attempts.given_up:
                 raise
-            while self.task.uncancel():
-                pass
             if self._timers:
                 raise Interrupted from None
             raise from_within(error) from error
@@ -81,6 +82,8 @@ class Attempt(Generic[T]):
             raise from_within(error) from error
         finally:
             self._otherwise = None
+            while self.task.cancelling() and not self._attempts.given_up:
+                self.task.uncancel()
             while self._timers:
                 self._timers.pop().cancel()
             if self._left:
