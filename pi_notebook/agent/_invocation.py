@@ -56,10 +56,7 @@ def is_unfinished(value: Any) -> bool:
 
 async def finished(value: Any, context: ToolContext) -> Any:
     """What comes of what an `async def` gave back; an async generator's yields are updates, the last its result."""
-    try:
-        return await (_last_of(value, context) if inspect.isasyncgen(value) else value)
-    except SystemExit as error:  # would end the loop
-        raise RuntimeError(f"SystemExit: {error}") from error
+    return await (_last_of(value, context) if inspect.isasyncgen(value) else value)
 
 
 async def _last_of(values: AsyncIterator[Any], context: ToolContext) -> Any:
