@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 
-from ..ai.abort import AbortController, AbortSignal
+from ..ai.abort import AbortSignal
 from ..ai.messages import (
     AssistantMessage,
     ImageContent,
@@ -20,6 +20,7 @@ from ..ai.messages import (
 )
 from ..ai.model import Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..errors import AgentError
+from .active_run import ActiveRun, until_cancelled
 from .events import AgentEnd, AgentEvent, MessageEnd, MessageStart, TurnEnd
 from .guards import Guards
 from .hooks import (
@@ -36,47 +37,14 @@ from .hooks import (
     settle,
 )
 from .loop import LoopConfig, check_can_continue, run_loop, run_loop_continue
-from .result import RunResult, ToolCallRecord
+from .result import RunResult
 from .state import AgentState, MessageQueue, QueueMode
 from .tool import ExecutionMode, Host, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
-ENDED_AFTER = 1.0
-"""Seconds after an abort within which a run ends by itself, whatever its tools do."""
-
 Listener: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
 Prompt: TypeAlias = str | Message | Sequence[Message]
-
-
-class _ActiveRun:
-    """The run that is going on: its abort controller, its guards, and what it has produced."""
-
-    def __init__(self, guards: Guards) -> None:
-        self.controller = AbortController()
-        self.guards = guards
-        self.idle = asyncio.Event()
-        self.messages: list[Message] = []
-        self.begun: list[list[ToolCallRecord]] = []  # per call, in order: its record, once it has ended
-        self.running: dict[str, list[list[ToolCallRecord]]] = {}  # ids can occur twice
-        self.notes: list[Message] = []
-        self.stopped_by = ""
-
-    def note(self, event: AgentEvent) -> None:
-        """Keep what the run's result is made of."""
-        if event.type == "message_end":
-            self.messages.append(event.message)
-        elif event.type == "tool_execution_start":
-            place: list[ToolCallRecord] = []
-            self.begun.append(place)
-            self.running.setdefault(event.tool_call_id, []).append(place)
-        elif event.type == "tool_execution_end":
-            record = ToolCallRecord(event.tool_call_id, event.tool_name, event.args, event.result)
-            self.running[record.id].pop().append(record)
-
-    def result(self) -> RunResult:
-        calls = [record for place in self.begun for record in place]
-        return RunResult(self.messages, calls, self.stopped_by)
 
 
 class Agent:
@@ -145,7 +113,7 @@ class Agent:
         self._steering = MessageQueue(steering_mode)
         self._follow_up = MessageQueue(follow_up_mode)
         self._listeners: dict[object, Listener] = {}
-        self._run: _ActiveRun | None = None
+        self._run: ActiveRun | None = None
 
     # ---- listening -------------------------------------------------------------------------------
 
@@ -367,7 +335,7 @@ class Agent:
 
     async def _with_lifecycle(self, execute: Callable[[], Awaitable[Any]]) -> RunResult:
         state = self.state
-        self._run = run = _ActiveRun(Guards(self.max_turns, self.max_cost))
+        self._run = run = ActiveRun(Guards(self.max_turns, self.max_cost))
         state.is_streaming = True
         state.error_message = None
         from ..ai.transport import Connection
@@ -376,7 +344,7 @@ class Agent:
         connection = self.options.connection or Connection()
         self.options = replace(self.options, connection=connection)
         try:
-            await _until_cancelled(execute, run.controller)
+            await until_cancelled(execute, run.controller)
         except Exception as error:
             await self._fail(error, run.controller.signal.aborted)
         finally:
@@ -423,20 +391,6 @@ class Agent:
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise AgentError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}.")
-
-
-async def _until_cancelled(execute: Callable[[], Awaitable[Any]], controller: AbortController) -> None:
-    """Await `execute()`. Cancelled (a Ctrl-C in a script), it is aborted first, so that its tools hear of it and every
-    call gets its result; what has not ended by then is cancelled too."""
-    task = asyncio.ensure_future(execute())
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        controller.abort("the run was cancelled")
-        await asyncio.wait([task], timeout=ENDED_AFTER)
-        if not task.cancel() and not task.cancelled():
-            task.exception()  # the cancelling is what the caller hears of
-        raise
 
 
 def _as_messages(prompt: Prompt, images: Sequence[ImageContent] = ()) -> list[Message]:
