@@ -16,13 +16,18 @@ QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 
 
 def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """A list of them. Raises `AgentError` for what is none, such as a function that was not decorated."""
+    """A list of them. Raises `AgentError` for what is none, such as a function that was not decorated, and for a second
+    tool of the same name, of which a model's call would not say which it means."""
     listed = list(tools)
+    names: set[str] = set()
     for each in listed:
         if not isinstance(each, Tool):
             name = getattr(each, "__name__", type(each).__name__)
             remedy = f"decorate it with @tool, or pass tool({name})" if callable(each) else "give an agent `Tool`s"
             raise AgentError(f"{name} is no tool but a {type(each).__name__}: {remedy}.")
+        if each.name in names:
+            raise AgentError(f"Two tools are named {each.name!r}: give one another name, as @tool(name=...) does.")
+        names.add(each.name)
     return listed
 
 

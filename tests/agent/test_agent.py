@@ -365,6 +365,11 @@ class TestBadInput:
         with pytest.raises(AgentError, match="str is no tool but a str: give an agent `Tool`s"):
             Agent(model=scripted("x")).state.tools = ["read"]  # type: ignore[list-item]
 
+    def test_two_tools_of_one_name_are_refused(self) -> None:
+        with pytest.raises(AgentError) as raised:
+            Agent(model=scripted(["done"]), tools=[make("a"), make("b"), make("a")])
+        assert str(raised.value) == "Two tools are named 'a': give one another name, as @tool(name=...) does."
+
     def test_a_function_that_a_running_tool_adds_is_no_tool(self) -> None:
         @tool
         def register(ctx: ToolContext) -> None:
