@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
-from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, TimeoutError, sync_playwright
 
 FrontEnd = Literal["lab", "notebook"]
 FRONT_ENDS: tuple[FrontEnd, ...] = ("lab", "notebook")
@@ -181,10 +181,17 @@ class Notebook:
     # Opening
 
     def open(self, name: str) -> None:
-        """Open the notebook `name` and wait until its kernel is there."""
+        """Open the notebook `name` and wait until its kernel is there.
+
+        Once in a few dozen times JupyterLab never hears of a kernel that is up and idle; then the page is loaded again,
+        as a person would.
+        """
         self.name = name
         self._go()
-        self.wait_idle()
+        try:
+            self.wait_idle(15_000)
+        except TimeoutError:
+            self.reload()
 
     def reload(self, *, wait: bool = True) -> None:
         """Load the page again, as F5 does. `wait`: until the kernel is idle."""
@@ -202,20 +209,24 @@ class Notebook:
         if self.front_end == "lab":
             self.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
 
-    def wait_idle(self) -> None:
-        """Wait until the kernel has nothing to do."""
+    def wait_idle(self, patience: float = PATIENCE) -> None:
+        """Wait until the kernel has nothing to do; `patience` in milliseconds."""
         self.page.wait_for_function(
-            "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
+            "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'",
+            timeout=patience,
         )
 
     # Doing
 
     def command(self, name: str, arguments: Any = None, *, wait: bool = True) -> Any:
         """Run a command of the front end. `wait`: until it has ended."""
-        script = "([name, args]) => window.jupyterapp.commands.execute(name, args ?? {}).then(() => null)"
-        if not wait:
-            script = "([name, args]) => { window.jupyterapp.commands.execute(name, args ?? {}) }"
-        return self.page.evaluate(script, [name, arguments])
+        script = "([name, args]) => { window.jupyterapp.commands.execute(name, args ?? {}) }"
+        if wait:  # `evaluate` itself would wait for ever
+            script = """([name, args, patience]) => Promise.race([
+                window.jupyterapp.commands.execute(name, args ?? {}).then(() => null),
+                new Promise((_, fail) => setTimeout(() => fail(new Error(`${name} does not end`)), patience)),
+            ])"""
+        return self.page.evaluate(script, [name, arguments, PATIENCE])
 
     def run(self, *indexes: int, wait: bool = False) -> None:
         """Run cells, as Ctrl-Enter in each does. `wait`: until the kernel is idle again."""
