@@ -7,11 +7,12 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._figures import OwnTable
 from ._signature import BoundCall
-from .tool import ToolContext
+from .results import to_tool_result
+from .tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from .output import Captured
@@ -41,17 +42,21 @@ def drain(values: Iterator[Any], context: ToolContext) -> Any:
             context.signal.raise_if_aborted()
 
 
-def captured_call(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
-    """`invoke_plain` on this very thread, and what was written and plotted meanwhile."""
+class Unfinished(NamedTuple):
+    """A plain function gave back what an `async def` made: `value` is still to be awaited, on the loop."""
+
+    value: Any
+    captured: Captured
+
+
+def plain_result(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> ToolResult | Unfinished:
+    """Call `function` on this very thread. Its result is made here too: a second turn on the thread might come late."""
     context.begin()
     is_beside_others = threading.current_thread() is not threading.main_thread()
     with OwnTable() if is_beside_others else nullcontext(), context.host.capture(context) as captured:
         value = invoke_plain(function, call, context)
-    return value, captured
-
-
-def is_unfinished(value: Any) -> bool:
-    return inspect.iscoroutine(value) or inspect.isasyncgen(value)
+    is_unfinished = inspect.iscoroutine(value) or inspect.isasyncgen(value)
+    return Unfinished(value, captured) if is_unfinished else to_tool_result(value, captured)
 
 
 async def finished(value: Any, context: ToolContext) -> Any:

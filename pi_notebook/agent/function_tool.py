@@ -17,7 +17,7 @@ from ..errors import ToolDefinitionError
 from . import tool as contract
 from ._docstrings import read_docstring
 from ._figures import OwnTable
-from ._invocation import captured_call, finished, is_unfinished
+from ._invocation import Unfinished, finished, plain_result
 from ._signature import BoundCall, Compiled, UnresolvedAnnotation, base_function, compile_signature
 from ._tracebacks import source_name
 from .registry import registry
@@ -228,33 +228,35 @@ class FunctionTool(Tool, Generic[P, R]):
 
     async def _execute(self, params: Any, context: ToolContext) -> ToolResult:
         call = params if isinstance(params, BoundCall) else self.bind(params)
-        value, captured = await self._run(call, context)
+        if self.runs_on in ("plain", "worker"):
+            run = functools.partial(plain_result, self.function, call, context)
+            result = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
+            if isinstance(result, ToolResult):
+                return result
+            value, captured = await self._finish(result, context)
+        else:
+            value, captured = await self._run(call, context)
         if is_simple(value) and not captured.displays:
             return to_tool_result(value, captured)
-        convert = functools.partial(to_tool_result, value, captured)
-        if self.runs_on == "plain":
-            return await context.host.run_plain(convert, context)
-        return await run_in_worker(convert)
+        return await run_in_worker(functools.partial(to_tool_result, value, captured))
 
     async def _run(self, call: BoundCall, context: ToolContext) -> tuple[Any, Captured]:
-        """The function's value, and what it wrote. The capture is entered on the thread that the function runs on."""
-        capture = context.host.capture
+        """The function's value, and what it wrote."""
         if self.runs_on == "executor":
             from .executors import run_in_executor
 
             assert self.executor is not None
-            with capture(context) as captured:
+            with context.host.capture(context) as captured:
                 return await run_in_executor(self.executor, self.function, call, context, captured), captured
-        if self.runs_on == "loop":
-            with OwnTable(), capture(context) as captured:
-                return await finished(call.invoke(self.function, context), context), captured
-        run = functools.partial(captured_call, self.function, call, context)
-        value, captured = await (run_in_worker(run) if self.thread else context.host.run_plain(run, context))
-        if is_unfinished(value):  # a plain wrapper that gave back what an `async def` made
-            with OwnTable(), capture(context) as more:
-                value = await finished(value, context)
-            captured.write(more.text)
-            captured.displays.extend(more.displays)
+        with OwnTable(), context.host.capture(context) as captured:
+            return await finished(call.invoke(self.function, context), context), captured
+
+    async def _finish(self, unfinished: Unfinished, context: ToolContext) -> tuple[Any, Captured]:
+        captured = unfinished.captured
+        with OwnTable(), context.host.capture(context) as more:
+            value = await finished(unfinished.value, context)
+        captured.write(more.text)
+        captured.displays.extend(more.displays)
         return value, captured
 
 

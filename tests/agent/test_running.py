@@ -9,6 +9,7 @@ import inspect
 import sqlite3
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Optional
 
 import pytest
@@ -168,6 +169,43 @@ class TestRunning:
         outcome = asyncio.run(agent.prompt("go"))
 
         assert [each.result.text for each in outcome.tool_calls] == ["true", "true"]
+
+    def test_a_plain_tools_table_does_not_wait_for_the_tools_behind_it(self) -> None:
+        class OneThread(Host):
+            """As the notebook's host: one plain function after another."""
+
+            def __init__(self) -> None:
+                self.thread = ThreadPoolExecutor(1)
+
+            async def run_plain(self, function: Any, context: ToolContext) -> Any:
+                run = contextvars.copy_context().run
+                return await asyncio.get_running_loop().run_in_executor(self.thread, run, function)
+
+        at_its_end: list[str] = []
+
+        @tool(timeout=5)
+        def table() -> list[dict[str, int]]:
+            """A table."""
+            return [{"a": 1}]
+
+        @tool
+        def second() -> str:
+            """Waits until the first has its result."""
+            assert told.wait(10)
+            return "second"
+
+        told = threading.Event()
+        agent = Agent(model=scripted([call("table"), call("second")], "x"), tools=[table, second], host=OneThread())
+
+        def listen(event: Any, signal: Any) -> None:
+            if event.type == "tool_execution_end":
+                at_its_end.append(event.tool_name)
+                told.set()
+
+        agent.subscribe(listen)
+        first, last = agent.run("go").tool_calls
+        assert at_its_end == ["table", "second"]
+        assert (first.value, last.value) == ([{"a": 1}], "second")
 
     def test_context_variables_are_seen_and_not_changed(self) -> None:
         variable = contextvars.ContextVar("variable", default="unset")
