@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._figures import OwnTable
+from ._loop_errors import from_within
 from ._signature import BoundCall
 from .results import to_tool_result
 from .tool import ToolContext, ToolResult
@@ -25,7 +26,7 @@ def invoke_plain(function: Callable[..., Any], call: BoundCall, context: ToolCon
         return drain(value, context) if inspect.isgenerator(value) else value
     except (SystemExit, StopIteration, GeneratorExit, asyncio.CancelledError) as error:
         # None of these may reach a loop or end a thread: to the agent it is a tool that failed.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise from_within(error) from error
 
 
 def drain(values: Iterator[Any], context: ToolContext) -> Any:

@@ -20,6 +20,7 @@ from ..ai.messages import (
 )
 from ..ai.model import Model, StreamFunction, StreamOptions, ThinkingLevel, stream
 from ..errors import AgentError
+from ._loop_errors import is_cancel
 from .active_run import ActiveRun, until_cancelled
 from .events import AgentEnd, AgentEvent, MessageEnd, MessageStart, TurnEnd
 from .guards import Guards
@@ -327,7 +328,7 @@ class Agent:
         run.stopped_by, note = run.guards.after_turn(turn, queued=self.has_queued_messages())
         if note is not None:
             run.notes.append(note)
-        asked = self.should_stop_after_turn is not None and await settle(self.should_stop_after_turn(turn))
+        asked = self.should_stop_after_turn is not None and await settle(self.should_stop_after_turn, turn)
         return bool(run.stopped_by) or bool(asked)
 
     def _add_tool(self, tool: Tool) -> None:
@@ -384,7 +385,9 @@ class Agent:
                 told = listener(event, signal)
                 if told is not None and inspect.isawaitable(told):
                     await told
-            except Exception:
+            except (Exception, asyncio.CancelledError) as error:
+                if is_cancel(error):
+                    raise
                 logger.exception("a listener raised on %s", event.type)
 
 

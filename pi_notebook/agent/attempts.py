@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..ai.abort import AbortSignal
+from ._loop_errors import from_within, runs_now
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,12 +39,12 @@ class Attempt(Generic[T]):
         self._otherwise = None
         self._timers: list[asyncio.TimerHandle] = []
         self._left = False
-        self.task = attempts.loop.create_task(self._carry(work(self)))
+        self.task = attempts.loop.create_task(self._carry(work))
 
-    async def _carry(self, work: Coroutine[Any, Any, T]) -> None:
+    async def _carry(self, work: Callable[[Attempt[T]], Coroutine[Any, Any, T]]) -> None:
         attempts = self._attempts
         try:
-            self.outcome = await work
+            self.outcome = await work(self)
         except asyncio.CancelledError as error:
             if attempts.given_up or asyncio.current_task() is not self.task:
                 raise
@@ -78,7 +79,9 @@ class Attempt(Generic[T]):
             if self._timers:
                 raise Interrupted from None
             raise from_within(error) from error
-        except SystemExit as error:  # would end the loop
+        except (SystemExit, GeneratorExit) as error:  # would end the loop
+            if not runs_now(self.task):
+                raise
             raise from_within(error) from error
         finally:
             self._otherwise = None
@@ -101,7 +104,7 @@ class Attempt(Generic[T]):
 
     def _leave(self, otherwise: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._left = True
-        self.task = self._attempts.loop.create_task(self._carry(otherwise()))
+        self.task = self._attempts.loop.create_task(self._carry(lambda _: otherwise()))
 
 
 class Attempts(Generic[T]):
@@ -156,8 +159,3 @@ class Attempts(Generic[T]):
     def _interrupt(self) -> None:
         for attempt in self._all:
             attempt.interrupt()
-
-
-def from_within(error: BaseException) -> RuntimeError:
-    """For what a tool or a hook raised that would mean something else to the loop."""
-    return RuntimeError(f"{type(error).__name__}: {error}")

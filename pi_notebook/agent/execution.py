@@ -197,7 +197,7 @@ class ToolCalls:
     async def _consult_hook(self, prepared: Prepared) -> Finalized | None:
         if self.before is not None:
             hook_context = BeforeToolCallContext(self.message, prepared.call, prepared.args, self.context)
-            answer = await settle(self.before(hook_context, self.signal))
+            answer = await settle(self.before, hook_context, self.signal)
             if self.signal.aborted:
                 return aborted(prepared)
             if answer is not None and answer.block:
@@ -308,7 +308,7 @@ class ToolCalls:
                 self.message, prepared.call, prepared.args, result, result.is_error, self.context
             )
             try:
-                answer = await settle(self.after(context, self.signal))
+                answer = await settle(self.after, context, self.signal)
                 if answer is not None:
                     fields = ("content", "details", "usage", "terminate", "is_error")
                     given = {f: v for f in fields if (v := getattr(answer, f)) is not None}

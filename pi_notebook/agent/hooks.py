@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from ..ai.abort import AbortSignal
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, Usage, UserContent
 from ..ai.model import Model, ThinkingLevel
+from ._loop_errors import from_within, is_cancel
 from .tool import Tool, ToolResult
 
 T = TypeVar("T")
@@ -137,6 +139,15 @@ GetMessages: TypeAlias = Callable[[], MaybeAwaitable[Sequence[Message] | None]]
 Approve: TypeAlias = Callable[[Question], MaybeAwaitable[Decision]]
 
 
-async def settle(value: MaybeAwaitable[T]) -> T:
-    """The value itself, or what it awaits to."""
-    return await value if inspect.isawaitable(value) else value
+async def settle(hook: Callable[..., MaybeAwaitable[T]], *arguments: Any) -> T:
+    """What `hook(*arguments)` returns, or awaits to.
+
+    A `CancelledError` that is its own comes as a `RuntimeError`: only a cancel of the task that asks may end that.
+    """
+    try:
+        value = hook(*arguments)
+        return await value if inspect.isawaitable(value) else value
+    except asyncio.CancelledError as error:
+        if is_cancel(error):
+            raise
+        raise from_within(error) from error

@@ -141,7 +141,7 @@ class _Run:
         await self.emit(AgentEnd(self.new_messages))
 
     async def _poll(self, get_messages: GetMessages | None) -> Sequence[Message]:
-        return (await settle(get_messages()) if get_messages else None) or ()
+        return (await settle(get_messages) if get_messages else None) or ()
 
     async def _inject(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -198,7 +198,7 @@ class _Run:
         config = self.config
         if config.prepare_next_turn is not None:
             turn = TurnContext(message, batch.messages, self.context, self.new_messages)
-            following = await settle(config.prepare_next_turn(turn))
+            following = await settle(config.prepare_next_turn, turn)
             if following is not None:
                 self.context = following.context or self.context
                 self.config = config = replace(
@@ -208,17 +208,17 @@ class _Run:
                 )
         if config.should_stop_after_turn is not None:
             turn = TurnContext(message, batch.messages, self.context, self.new_messages)
-            return bool(await settle(config.should_stop_after_turn(turn)))
+            return bool(await settle(config.should_stop_after_turn, turn))
         return False
 
     async def _ask_model(self) -> AssistantMessage:
         config = self.config
         messages = self.context.messages
         if config.transform_context is not None:
-            messages = await settle(config.transform_context(messages, self.signal))
+            messages = await settle(config.transform_context, messages, self.signal)
         if config.convert_to_llm is not None:
-            messages = await settle(config.convert_to_llm(messages))
-        key = await settle(config.get_api_key(config.model.provider)) if config.get_api_key else None
+            messages = await settle(config.convert_to_llm, messages)
+        key = await settle(config.get_api_key, config.model.provider) if config.get_api_key else None
         options = replace(config.options, thinking=config.thinking_level, api_key=key or config.options.api_key)
         request = Context(self.context.system_prompt, messages, self.context.tools)
         return await self._read_reply(config.stream(config.model, request, options))

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._loop_errors import from_within
+
 T = TypeVar("T")
 
 IDLE_SECONDS = 10.0
@@ -98,7 +100,7 @@ async def outcome_of(future: concurrent.futures.Future[T]) -> T:
     if error is None:
         return future.result()
     if isinstance(error, StopIteration | SystemExit | GeneratorExit | asyncio.CancelledError):
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise from_within(error) from error
     raise error
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.attempts import Attempt, Attempts, Interrupted, Patience
+from pi_notebook.agent.function_tool import tool
 from pi_notebook.agent.result import RunResult
 from pi_notebook.agent.tool import Tool
 from pi_notebook.ai.abort import AbortController
@@ -58,12 +59,17 @@ async def exits() -> None:
     raise SystemExit(3)
 
 
+async def closes() -> None:
+    raise GeneratorExit
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         (cancels_itself_and_waits, "RuntimeError: CancelledError: enough"),
         (cancels_itself_at_its_end, "RuntimeError: CancelledError: enough"),
         (exits, "RuntimeError: SystemExit: 3"),
+        (closes, "RuntimeError: GeneratorExit"),
     ],
 )
 def test_what_would_end_the_loop_is_the_failure_of_one_call(body: Any, said: str) -> None:
@@ -73,12 +79,41 @@ def test_what_would_end_the_loop_is_the_failure_of_one_call(body: Any, said: str
     assert (second.result.text, result.text) == ("fine", "done")
 
 
-def test_a_hook_that_is_cancelled_from_within_ends_the_run_with_its_name() -> None:
-    def after(context: Any, signal: Any) -> None:
-        raise asyncio.CancelledError("lost")
+async def loses_what_it_waits_for(*_: Any) -> None:
+    waits = asyncio.ensure_future(asyncio.sleep(30))
+    asyncio.get_running_loop().call_soon(waits.cancel, "lost")
+    await waits
 
-    result = run_tools(fine, fine, after_tool_call=after)
-    assert result.error_message == "CancelledError: lost"
+
+@pytest.mark.parametrize("hook", ["before_tool_call", "after_tool_call", "approve"])
+def test_a_cancel_inside_a_hook_is_the_failure_of_its_call(hook: str) -> None:
+    result = run_tools(fine, fine, **{hook: loses_what_it_waits_for})
+    assert [record.result.text.partition("\n")[0].strip() for record in result.tool_calls] == 2 * [
+        "RuntimeError: CancelledError: lost"
+    ]
+    assert result.text == "done"
+
+
+@pytest.mark.parametrize("hook", ["transform_context", "convert_to_llm", "should_stop_after_turn", "prepare_next_turn"])
+def test_a_cancel_inside_a_hook_between_turns_is_the_failure_of_the_run(hook: str) -> None:
+    assert run_tools(fine, **{hook: loses_what_it_waits_for}).error_message == "CancelledError: lost"
+
+
+@pytest.mark.parametrize("event", ["agent_start", "tool_execution_start", "tool_execution_end", "message_update"])
+def test_a_cancel_inside_a_listener_is_logged_and_the_run_goes_on(event: str, caplog: pytest.LogCaptureFixture) -> None:
+    @tool
+    async def one() -> str:
+        """One."""
+        return "one"
+
+    async def listen(told: Any, signal: Any) -> None:
+        if told.type == event:
+            await loses_what_it_waits_for()
+
+    agent = Agent(model=scripted([call("one")], "done"), tools=[one])
+    agent.subscribe(listen)
+    assert agent.run("go").text == "done"
+    assert f"a listener raised on {event}" in caplog.text
 
 
 def in_attempts(*works: Any, abort: bool = True) -> list[str]:
