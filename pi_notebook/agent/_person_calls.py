@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..ai.abort import AbortController
 from ..ai.messages import ToolCall
-from ._json_form import goes_by_name, json_form
+from ._json_form import WHOLE, goes_by_name, json_form
 from ._pictures import is_picture
 from ._tables import is_table
 from .tool import Host, Tool, ToolContext, ToolResult
@@ -87,7 +87,7 @@ def json_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
             handed[f"_{name}"] = value
             raw[name] = f"_{name}"
         else:
-            raw[name] = json_form(value)
+            raw[name] = json_form(value, WHOLE)
     return raw, handed
 
 

@@ -20,7 +20,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..agent._json_form import json_form
+from ..agent._json_form import fields_of, json_form
 from ..ai.message_json import message_to_json
 from ..ai.messages import Message
 
@@ -84,8 +84,8 @@ class _Bounds:
         if isinstance(value, float) and math.isfinite(value):
             return float(value)
         if depth > 0:
-            if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                value = {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+            if (fields := fields_of(value)) is not None:
+                value = fields
             if isinstance(value, Mapping):
                 return self._mapping(value, depth - 1)
             if type(value) in (list, tuple):

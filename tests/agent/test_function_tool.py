@@ -314,6 +314,18 @@ class TestKindsOfCallables:
 
         assert run(tool(Point, name="point"), x=1) == Point(1)
 
+    def test_a_person_hands_over_all_fields_of_an_object(self) -> None:
+        @dataclasses.dataclass
+        class Login:
+            user: str
+            password: str = dataclasses.field(default="", repr=False)
+
+        @tool
+        def log_in(login: Login) -> str:
+            return login.password
+
+        assert log_in.call(login=Login("a", "secret")).value == "secret"
+
     def test_a_builtin_with_a_signature(self) -> None:
         import math
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import io
 import json
 import sys
@@ -360,6 +361,50 @@ class TestJson:
             token: str = Field(exclude=True)
 
         assert text_of(Login(user="a", password="b", token="c")) == '{"user": "a", "password": "**********"}'  # type: ignore[arg-type]
+
+    def test_a_field_that_its_repr_leaves_out_is_left_out(self) -> None:
+        """Of a dataclass, an attrs class and a pydantic model, also of one inside another."""
+        import attrs
+        from pydantic import BaseModel, Field, computed_field
+        from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+        @dataclasses.dataclass(slots=True)
+        class Login:
+            user: str
+            password: str = dataclasses.field(default="pw", repr=False)
+
+        @attrs.define
+        class Attrs:
+            user: str
+            password: str = attrs.field(default="pw", repr=False)
+            token: str = attrs.field(default="pw", repr=lambda value: "***")
+
+        @pydantic_dataclass
+        class Checked:
+            user: str
+            password: str = Field(default="pw", repr=False)
+
+        class Settings(BaseModel):
+            user: str
+            password: str = Field(default="pw", repr=False)
+
+            @computed_field(repr=False)  # type: ignore[prop-decorator]
+            @property
+            def url(self) -> str:
+                return f"https://{self.password}@example.com"
+
+        class Outer(BaseModel):
+            one: Settings
+            some: list[Settings]
+            by_name: dict[str, tuple[int, Login]]
+
+        settings = Settings(user="a")
+        assert json_text([Login("a"), Attrs("a"), Checked("a"), settings]) == (
+            '[{"user": "a"}, {"user": "a", "token": "***"}, {"user": "a"}, {"user": "a"}]'
+        )
+        assert text_of(Outer(one=settings, some=[settings], by_name={"x": (1, Login("a"))})) == (
+            '{"one": {"user": "a"}, "some": [{"user": "a"}], "by_name": {"x": [1, {"user": "a"}]}}'
+        )
 
     def test_a_model_with_a_field_that_has_no_json_form(self) -> None:
         from pydantic import BaseModel, ConfigDict

@@ -19,6 +19,7 @@ from traitlets.config import Config
 
 from pi_notebook import call, scripted, tool
 from pi_notebook.agent.registry import registry
+from pi_notebook.ai.model import Model
 from pi_notebook.errors import RunError
 from pi_notebook.notebook.extension import load, unload
 from pi_notebook.notebook.options import split_silencer, split_words
@@ -381,6 +382,14 @@ def test_what_was_inserted_is_on_the_card(shell: InteractiveShell) -> None:
     view = _run_of_cell(shell, "-m m --system 'for {who}'", "{sales} {slaes}").view
     assert view.inserted == ["sales: list, 2 items", "who: str, 3 characters (in --system)"]
     assert view.warnings[0].startswith("{slaes} was sent as it is")
+
+
+def test_a_model_in_a_prompt_does_not_send_its_headers(shell: InteractiveShell) -> None:
+    echo(shell)
+    shell.user_ns["mm"] = Model("x", "scripted", headers={"authorization": "Bearer sk-live-ABCDEF99"})
+    agent(shell, "-m m -o out", "model {mm}, {mm.id}")
+    assert "scripted" in shell.user_ns["out"].text
+    assert "ABCDEF99" not in shell.user_ns["out"].text
 
 
 def _run_of_cell(shell: InteractiveShell, line: str, cell: str) -> Any:

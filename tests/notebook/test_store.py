@@ -32,6 +32,7 @@ from pi_notebook.ai.messages import (
     Usage,
     UserMessage,
 )
+from pi_notebook.ai.model import Model
 from pi_notebook.notebook.conversation import CellTurn, Conversation
 from pi_notebook.notebook.kept import read_conversations
 from pi_notebook.notebook.past_runs import view_of
@@ -513,6 +514,11 @@ class TestDetails:
     )
     def test_what_is_kept(self, details: Any, kept: Any) -> None:
         assert bounded(details) == kept
+
+    def test_fields_that_a_repr_leaves_out_are_not_kept(self) -> None:
+        model = Model("m", "scripted", headers={"authorization": "Bearer sk-live-ABCDEF99"})
+        assert bounded([model])[0]["id"] == "m"
+        assert "ABCDEF99" not in json.dumps(bounded([model]))
 
     def test_an_object_whose_repr_fails(self) -> None:
         assert bounded([Broken()])[0].startswith("<Broken instance at")
