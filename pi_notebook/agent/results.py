@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from ..ai.messages import ImageContent, TextContent, UserContent
 from ._cut import MAX_BYTES, MAX_LINES, cut_middle, utf8_size
 from ._json_form import bytes_text, is_listed, json_form, json_text, safe_text
 from ._pictures import NoPicture, image_type, is_picture, matplotlib_figure, picture
+from ._python_text import python_text
 from ._tables import is_table, table_text
 from ._tracebacks import describe_exception as describe_exception
 from ._tracebacks import short_traceback as short_traceback
@@ -65,8 +66,18 @@ def to_content(value: Any, captured: Captured | None = None) -> list[UserContent
     50 KB (head and tail, with the true size), and the images to `MAX_IMAGES`. Never raises."""
     if type(value) in (int, bool) or (type(value) is str and len(value) < MAX_LINES):  # most results, and no limit near
         return [TextContent(value if isinstance(value, str) else json_text(value))]
+    return _shown(value, _captured_blocks(captured) if value is None else _blocks(value, _plain_text))
+
+
+def variable_content(value: Any) -> list[UserContent]:
+    """As `to_content`, for a variable that a person names in a prompt: what has no better form than JSON stands as
+    Python writes it, `None` as well."""
+    return _shown(value, _blocks(value, python_text))
+
+
+def _shown(value: Any, found: Iterator[UserContent]) -> list[UserContent]:
     try:
-        blocks = list(_blocks(value, captured))
+        blocks = list(found)
     except Exception as error:  # an object whose own methods fail
         blocks = [
             TextContent(f"{safe_text(value)}\n(It could not be shown otherwise: {type(error).__name__}: {error})")
@@ -74,10 +85,9 @@ def to_content(value: Any, captured: Captured | None = None) -> list[UserContent
     return _limited(_joined(blocks))
 
 
-def _blocks(value: Any, captured: Captured | None) -> Iterator[UserContent]:
-    if value is None:
-        yield from _captured_blocks(captured)
-    elif isinstance(value, TextContent | ImageContent):
+def _blocks(value: Any, plain: Callable[[Any], str]) -> Iterator[UserContent]:
+    """`plain` writes what is neither text, image nor rich."""
+    if isinstance(value, TextContent | ImageContent):
         yield value
     elif isinstance(value, ToolResult):
         yield from to_tool_result(value).content
@@ -88,16 +98,12 @@ def _blocks(value: Any, captured: Captured | None) -> Iterator[UserContent]:
     elif isinstance(value, Mapping) and any(map(_is_rich_item, value.values())):
         for key, item in value.items():
             yield TextContent(f"{safe_text(key)}:")
-            yield from _item_blocks(item)
+            yield from _blocks(item, plain)
     elif is_listed(value) and any(map(_is_rich_item, value)):
         for item in value:
-            yield from _item_blocks(item)
+            yield from _blocks(item, plain)
     else:
-        yield TextContent(_plain_text(value))
-
-
-def _item_blocks(item: Any) -> Iterator[UserContent]:
-    return iter([TextContent("null")]) if item is None else _blocks(item, None)
+        yield TextContent(plain(value))
 
 
 def _captured_blocks(captured: Captured | None) -> Iterator[UserContent]:
@@ -112,7 +118,7 @@ def _captured_blocks(captured: Captured | None) -> Iterator[UserContent]:
 
 
 def _display_blocks(shown: Any) -> Iterator[UserContent]:
-    return mimebundle_blocks(shown) if isinstance(shown, dict) else _blocks(shown, None)
+    return mimebundle_blocks(shown) if isinstance(shown, dict) else _blocks(shown, _plain_text)
 
 
 def _displayed(captured: Captured | None, value: Any) -> Sequence[UserContent]:

@@ -220,14 +220,14 @@ class AgentMagics(Magics):
         return [f"Session {name!r} is new. Did you mean {near[0]!r}?"] if is_new and near else []
 
     def _prompt(self, arguments: Any, text: str) -> tuple[RenderedPrompt, str]:
-        from ..agent.results import to_content
+        from ..agent.results import variable_content
         from ..ai.messages import TextContent
 
         system = arguments.system if arguments.system is not None else self.system or DEFAULT_SYSTEM
         if arguments.raw:
             return RenderedPrompt([TextContent(text)]), system
-        prompt = render_prompt(text, self.shell.user_ns, to_content)
-        system, said = render_system(system, self.shell.user_ns, to_content)
+        prompt = render_prompt(text, self.shell.user_ns, variable_content)
+        system, said = render_system(system, self.shell.user_ns, variable_content)
         prompt.inserted += said.inserted
         prompt.warnings += said.warnings
         return prompt, system

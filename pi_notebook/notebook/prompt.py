@@ -54,7 +54,7 @@ def render_prompt(
 
     Args:
         text: What a person wrote. Never changed outside its fields.
-        to_content: Makes blocks of a value (the same way as of a tool's result); it limits their size.
+        to_content: Makes blocks of a value and limits their size.
 
     A field that cannot be resolved stays as it is and leaves a warning, if its root is a live variable or nearly so.
     Nothing that a value's own code raises gets out, but for KeyboardInterrupt.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import datetime
 import types
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_notebook.agent.results import to_content
+from pi_notebook.agent.results import variable_content
 from pi_notebook.notebook.prompt import RenderedPrompt, render_prompt, render_system
 
 NAMESPACE: dict[str, Any] = {
@@ -30,7 +34,7 @@ NAMESPACE: dict[str, Any] = {
 
 
 def render(text: str, **more: Any) -> RenderedPrompt:
-    return render_prompt(text, NAMESPACE | more, to_content)
+    return render_prompt(text, NAMESPACE | more, variable_content)
 
 
 @pytest.mark.parametrize(
@@ -127,27 +131,79 @@ def test_an_inserted_text_is_never_scanned() -> None:
 
 @given(st.text(alphabet=st.sampled_from("{}`~$\\ \n\r\t.[]\"'x1_:!(),ab\u00e9"), max_size=60))
 def test_without_variables_every_text_stays_as_it_is(text: str) -> None:
-    rendered = render_prompt(text, {"unrelated_variable": 1}, to_content)
+    rendered = render_prompt(text, {"unrelated_variable": 1}, variable_content)
     assert (rendered.text, rendered.inserted) == (text, [])
 
 
 @given(st.lists(st.sampled_from(["{x}", "{y}", "`", "``", "```\n", "{", "}", "$", "\\a", "\n\n", " ", "{{", "t"])))
 def test_a_value_stands_for_its_field_and_nothing_else_changes(parts: list[str]) -> None:
     text = "".join(parts)
-    rendered = render_prompt(text, {"x": "X{y}X"}, to_content)
+    rendered = render_prompt(text, {"x": "X{y}X"}, variable_content)
     assert rendered.text.replace("X{y}X", "{x}") == text
     assert bool(rendered.inserted) == ("X{y}X" in rendered.text)
 
 
 @given(st.text(max_size=200))
 def test_an_inserted_text_is_whole(value: str) -> None:
-    assert render_prompt("<{x}>", {"x": value}, to_content).text == f"<{value}>"
+    assert render_prompt("<{x}>", {"x": value}, variable_content).text == f"<{value}>"
 
 
 def test_a_table_is_a_preview_with_its_name() -> None:
     rendered = render("Mean of {sales}?")
     assert rendered.text.startswith("Mean of `sales`:\n") and "price" in rendered.text and rendered.text.endswith("?")
     assert rendered.inserted == ["sales: DataFrame, 2 x 1"]
+
+
+@dataclasses.dataclass
+class Run:
+    steps: tuple[int, ...] = (1,)
+    best: float | None = None
+    token: str = dataclasses.field(default="secret", repr=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        (None, "None"),
+        (True, "True"),
+        ((1,), "(1,)"),
+        ((), "()"),
+        ([None, 1, "a"], "[None, 1, 'a']"),
+        ({"a": None, 2: (3, [False])}, "{'a': None, 2: (3, [False])}"),
+        (set(), "set()"),
+        ({"b", "a"}, "{'a', 'b'}"),
+        (frozenset({1}), "frozenset({1})"),
+        (frozenset(), "frozenset()"),
+        (range(3), "range(0, 3)"),
+        (1 + 2j, "(1+2j)"),
+        (b"abc", "abc"),
+        (float("nan"), "nan"),
+        (np.float64(1.5), "1.5"),
+        ([np.float64(1.5), np.int64(2), np.bool_(True), float("nan")], "[1.5, 2, True, nan]"),
+        (pd.NaT, "NaT"),
+        ([pd.NA, None], "[<NA>, None]"),
+        (datetime.date(2024, 1, 2), "2024-01-02"),
+        ([datetime.date(2024, 1, 2)], "['2024-01-02']"),
+        ({"when": pd.Timestamp("2024-01-02")}, "{'when': '2024-01-02T00:00:00'}"),
+        (Run(), "{'steps': (1,), 'best': None}"),
+        (collections.Counter("aab"), "{'a': 2, 'b': 1}"),
+        (collections.deque([1, None]), "[1, None]"),
+    ],
+)
+def test_a_value_stands_as_python_writes_it(value: Any, sent: str) -> None:
+    where = {"v": value, "box": types.SimpleNamespace(v=value), "d": {"k": value}, "items": [value]}
+    assert render("x {v} {box.v} {d['k']} {items[0]} y", **where).text == f"x {sent} {sent} {sent} {sent} y"
+    assert render_system("x {v} y", where, variable_content)[0] == f"x {sent} y"
+
+
+def test_none_beside_a_table_is_none() -> None:
+    assert render("{pair}", pair=[None, pd.DataFrame({"a": [1]})]).text.startswith("`pair`:\nNone\n\nDataFrame: 1 row")
+
+
+def test_a_value_that_holds_itself_ends() -> None:
+    circle: list[Any] = [1]
+    circle.append((circle,))
+    assert render("{circle}", circle=circle).text == "[1, (...,)]"
 
 
 def test_a_text_of_several_lines_stands_as_it_is() -> None:
@@ -261,7 +317,7 @@ def test_many_warnings_are_counted() -> None:
 def test_the_same_rule_holds_for_a_system_prompt_without_images() -> None:
     from matplotlib.figure import Figure
 
-    text, said = render_system("Be {name}. {fig} {slaes}", NAMESPACE | {"fig": Figure()}, to_content)
+    text, said = render_system("Be {name}. {fig} {slaes}", NAMESPACE | {"fig": Figure()}, variable_content)
     assert text.startswith("Be Ada. ") and text.endswith("{slaes}")
     assert said.inserted == ["name: str, 3 characters (in --system)", "fig: Figure (in --system)"]
     assert said.warnings[-1] == "A system prompt is text: images were left out of --system."
