@@ -49,7 +49,8 @@ class LineEnd:
         """Send now. May raise anything; the line is then given up."""
 
     def __enter__(self) -> LineEnd:
-        self.send("begun", _BEGUN)
+        if not self.signal.aborted:
+            self.send("begun", _BEGUN)
         self._sender = start_worker(self._send_waiting)
         return self
 
@@ -75,20 +76,26 @@ class LineEnd:
 
 
 class Line:
-    """The near end. `end` is picklable and opens to the far `LineEnd`. `begun`: the far end has spoken."""
+    """The near end. `end` is picklable and opens to the far `LineEnd`. `begun`: the call runs there.
+
+    An end that opens after `abort` has its signal raised already.
+    """
 
     end: Any
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, begin: Callable[[], None]) -> None:
         self._receive = receive
+        self._begin = begin
         self._ended = threading.Event()
         self.begun = False
 
     def take(self, message: bytes) -> None:
-        self.begun = True
-        if message == _ENDED:
+        if message == _BEGUN:
+            self.begun = True
+            self._begin()
+        elif message == _ENDED:
             self._ended.set()
-        elif message != _BEGUN:
+        else:
             self._receive(message)
 
     def wait_for_rest(self) -> None:
@@ -102,14 +109,15 @@ class Line:
     def close(self) -> None:
         """Take no more."""
         self._receive = lambda message: None
+        self._begin = lambda: None
         self._ended.set()
 
 
-def open_line(executor: Any, receive: Receive) -> Line:
-    """A line for one call on `executor`; `receive` gets each message, on some thread."""
+def open_line(executor: Any, receive: Receive, begin: Callable[[], None]) -> Line:
+    """A line for one call on `executor`; `receive` gets each message and `begin` is told once, on some thread."""
     if type(executor).__module__.startswith("distributed."):
-        return DaskLine(executor._client, receive)
-    return LoopbackLine(receive)
+        return DaskLine(executor._client, receive, begin)
+    return LoopbackLine(receive, begin)
 
 
 # ---- processes on this machine --------------------------------------------------------------------
@@ -138,6 +146,8 @@ class _LoopbackLineEnd(LineEnd):
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self.connection = connection
+        if reason := connection.recv():
+            self.controller.abort(reason)
         start_worker(self._listen)
 
     def _listen(self) -> None:
@@ -185,30 +195,29 @@ class LoopbackLine(Line):
     _exchange: ClassVar[_Exchange | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, receive: Receive) -> None:
-        super().__init__(receive)
+    def __init__(self, receive: Receive, begin: Callable[[], None]) -> None:
+        super().__init__(receive, begin)
         with self._lock:
             exchange = LoopbackLine._exchange or _Exchange()
             LoopbackLine._exchange = exchange
         self.exchange = exchange
         self.name = secrets.token_hex(8)
         self.connection: Any = None
-        self.aborted: str | None = None
+        self.aborted = ""
         exchange.lines[self.name] = self
         self.end = LoopbackEnd(exchange.port, self.name, exchange.key)
 
     def serve(self, connection: Any) -> None:
         self.connection = connection
-        if self.aborted is not None:
-            connection.send(self.aborted)
+        connection.send(self.aborted)
         while True:
             self.take(connection.recv_bytes())
 
     def abort(self, reason: str) -> None:
-        self.aborted = reason
+        self.aborted = reason or "aborted"
         if self.connection is not None:
             with contextlib.suppress(OSError):
-                self.connection.send(reason)
+                self.connection.send(self.aborted)
 
     def close(self) -> None:
         super().close()
@@ -244,15 +253,18 @@ class _DaskLineEnd(LineEnd):
         self.topic = topic
         self.worker = get_worker()
         self.event = _dask_event(topic, get_client())
+        self._look()
         self.closed = threading.Event()
         start_worker(self._listen)
 
     def _listen(self) -> None:
         with contextlib.suppress(Exception):  # the worker is closing
-            while not self.closed.wait(_DASK_LOOK_SECONDS):
-                if self.event.is_set():
-                    self.controller.abort("aborted")
-                    return
+            while not self.signal.aborted and not self.closed.wait(_DASK_LOOK_SECONDS):
+                self._look()
+
+    def _look(self) -> None:
+        if self.event.is_set():
+            self.controller.abort("aborted")
 
     def __exit__(self, *_: Any) -> None:
         self.closed.set()
@@ -270,8 +282,8 @@ def _dask_event(name: str, client: Any) -> Any:
 
 
 class DaskLine(Line):
-    def __init__(self, client: Any, receive: Receive) -> None:
-        super().__init__(receive)
+    def __init__(self, client: Any, receive: Receive, begin: Callable[[], None]) -> None:
+        super().__init__(receive, begin)
         self.client = client
         self.topic = f"pi_notebook-{secrets.token_hex(8)}"
         self.end = DaskEnd(self.topic)

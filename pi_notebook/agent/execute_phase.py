@@ -18,6 +18,7 @@ CANCEL_AFTER = 0.3
 ABANDON_AFTER = 0.6
 """Seconds after an abort (or a tool's timeout) until a call that still runs is left alone and its result dropped."""
 
+ABORTED = "Not run: the run was stopped before this call began."
 INTERRUPTED = "Stopped while it ran: the run was stopped. What it had done by then may stay done."
 ABANDONED = (
     "Abandoned: the run was stopped and the tool did not stop within {seconds} s. "
@@ -143,7 +144,7 @@ class ExecutePhase:
 
     def start(self, params: Any) -> Awaitable[ToolResult]:
         """Call `execute`, which may raise."""
-        if self.tool.runs_on != "plain":
+        if self.tool.runs_on == "loop":  # elsewhere it may have to wait for its turn
             self.context.begin()
         return self.tool.execute(self.call.id, params, self.context.signal, self.updates.push)
 
@@ -158,6 +159,11 @@ class ExecutePhase:
             result.added_tool_names = (*result.added_tool_names, *self.context.added_tool_names)
         return result
 
+    def spared(self) -> ToolResult | None:
+        """What a call comes to whose run was aborted while it waited for its turn."""
+        spared = self.run_signal.aborted and self.clock.started is None
+        return ToolResult.failure(ABORTED) if spared else None
+
     def interrupted(self) -> ToolResult:
         """What a cancelled call comes to."""
         return ToolResult.failure(f"{self._timeout}." if self._timeout else INTERRUPTED)
@@ -166,7 +172,7 @@ class ExecutePhase:
         """What a call comes to that did not end when it should."""
         if self._timeout:
             return ToolResult.failure(f"{self._timeout}. It may still be running; its result will not be used.")
-        return ToolResult.failure(ABANDONED.format(seconds=ABANDON_AFTER))
+        return self.spared() or ToolResult.failure(ABANDONED.format(seconds=ABANDON_AFTER))
 
     @property
     def _timeout(self) -> str:

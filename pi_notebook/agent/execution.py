@@ -24,6 +24,7 @@ from .events import (
     ToolExecutionStart,
 )
 from .execute_phase import ABANDON_AFTER, CANCEL_AFTER, ExecutePhase, as_result
+from .execute_phase import ABORTED as ABORTED
 from .hooks import (
     AfterToolCall,
     AfterToolCallContext,
@@ -37,7 +38,6 @@ from .hooks import (
 )
 from .tool import ExecutionMode, Host, Tool, ToolContext, ToolResult
 
-ABORTED = "Not run: the run was stopped before this call began."
 TRUNCATED = (
     "Not run: the reply hit the output token limit, so the arguments of {name!r} may be cut off. "
     "Call it again with complete (shorter) arguments."
@@ -297,7 +297,7 @@ class ToolCalls:
         except Interrupted:
             result = phase.interrupted()
         except Exception as error:
-            result = failure_from(error)
+            result = phase.spared() or failure_from(error)
         finally:
             contract._current.reset(token)
         return await phase.end(result)

@@ -41,7 +41,7 @@ async def run_in_executor(
         ToolError: The function, an argument or the value cannot be pickled.
     """
     if isinstance(executor, concurrent.futures.ThreadPoolExecutor):
-        run = functools.partial(contextvars.copy_context().run, invoke_plain, function, call, context)
+        run = functools.partial(contextvars.copy_context().run, _run_on_thread, function, call, context)
         return await outcome_of(executor.submit(run))
     value, error, text, displays = await _outcome(executor, function, call, context)
     if text:
@@ -56,10 +56,16 @@ async def run_in_executor(
         del error  # its traceback holds this frame
 
 
+def _run_on_thread(function: Callable[..., Any], call: BoundCall, context: ToolContext) -> Any:
+    context.signal.raise_if_aborted()  # while it waited for its turn
+    context.begin()
+    return invoke_plain(function, call, context)
+
+
 async def _outcome(executor: Executor, function: Callable[..., Any], call: BoundCall, context: ToolContext) -> Any:
     """Value, error, printed text and displays. No error is raised from here: its traceback would keep the future, and
     with it the result on a cluster."""
-    line = open_line(executor, functools.partial(_receive, context))
+    line = open_line(executor, functools.partial(_receive, context), context.begin)
     forget: Callable[[], None] | None = None
     try:
         payload = _packed_call(function, call, context, line)
@@ -75,6 +81,8 @@ async def _outcome(executor: Executor, function: Callable[..., Any], call: Bound
         *outcome, had_line = pickle.loads(packed)
         if had_line:
             await run_in_worker(line.wait_for_rest)
+        else:
+            context.begin()  # nobody could say when
         return outcome
     finally:
         if forget is not None:
@@ -136,6 +144,7 @@ def run_remote(payload: bytes) -> bytes:
         token = contract._current.set(context)
         try:
             with capture_output(context, echo=False) as captured:
+                opened.signal.raise_if_aborted()  # while it waited for its turn
                 value = invoke_plain(function, call, context)
         except Exception as raised:
             remember_frames(raised)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -18,11 +19,14 @@ import pytest
 
 from pi_notebook.agent import _lines
 from pi_notebook.agent._signature import _CONTEXT, BoundCall
+from pi_notebook.agent.agent import Agent
+from pi_notebook.agent.execute_phase import ABORTED
 from pi_notebook.agent.executors import run_remote
 from pi_notebook.agent.function_tool import tool
 from pi_notebook.agent.results import short_traceback
 from pi_notebook.agent.tool import ConsoleText, Progress, ToolContext
 from pi_notebook.ai.abort import AbortController, AbortSignal
+from pi_notebook.ai.apis.scripted import call, scripted
 from pi_notebook.errors import ToolError
 
 
@@ -157,6 +161,49 @@ def test_an_abort_drops_a_call_that_waits_for_its_turn(processes: Any) -> None:
     assert str(error) == "The executor dropped this call before it began."
 
 
+def test_after_an_abort_none_of_the_waiting_calls_starts(processes: Any, tmp_path: Path) -> None:
+    f = in_a_cell(
+        "import pathlib, time\n"
+        "@tool(executor=executor)\n"
+        "def f(n: int, ctx: ToolContext):\n"
+        f"    pathlib.Path({str(tmp_path)!r}, str(n)).touch()\n"
+        "    ctx.progress(n)\n"
+        "    while not ctx.signal.aborted:\n"
+        "        time.sleep(0.005)\n",
+        executor=processes,
+    )
+    agent = Agent(model=scripted([call("f", n=n) for n in range(4)], "done"), tools=[f])
+
+    def stop(event: Any, signal: Any) -> None:
+        if event.type == "tool_execution_update":
+            agent.abort()
+
+    agent.subscribe(stop)
+    result = agent.run("go")
+    assert processes.submit(int, "1").result(60) == 1  # behind all of them
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    assert [record.result.text for record in result.tool_calls[1:]] == 3 * [ABORTED]
+    assert [record.duration_ms for record in result.tool_calls[1:]] == 3 * [None]
+
+
+def test_the_time_in_the_queue_is_not_the_calls_own() -> None:
+    one = ThreadPoolExecutor(1)
+
+    @tool(executor=one)
+    def slow() -> None:
+        """Slow."""
+        time.sleep(1.0)
+
+    @tool(executor=one, timeout=0.7)
+    def quick() -> str:
+        """Quick."""
+        return "in time"
+
+    result = Agent(model=scripted([call("slow"), call("quick")], "done"), tools=[slow, quick]).run("go")
+    assert result.tool_calls[1].result.text == "in time"
+    assert (result.tool_calls[1].duration_ms or 0) < 500
+
+
 def test_an_error_comes_back_with_the_line_in_the_users_code(executor: Any) -> None:
     f = in_a_cell(
         "def inner(n):\n    return 1 / n\n@tool(executor=executor)\ndef f(n: int):\n    return inner(n)\n",
@@ -268,7 +315,8 @@ def test_a_stranger_on_the_line_is_not_heard() -> None:
     from multiprocessing.connection import Client
 
     heard: list[bytes] = []
-    line = _lines.LoopbackLine(heard.append)
+    begun: list[bool] = []
+    line = _lines.LoopbackLine(heard.append, lambda: begun.append(True))
     with pytest.raises((AuthenticationError, EOFError, OSError)):
         Client(("127.0.0.1", line.end.port), authkey=b"guess")
     assert repr(line.end) == f"<LoopbackEnd at port {line.end.port}>", "the key is not shown"
@@ -278,7 +326,7 @@ def test_a_stranger_on_the_line_is_not_heard() -> None:
     line.wait_for_rest()
     line.close()
 
-    assert heard == [b"hello"]
+    assert (heard, begun) == ([b"hello"], [True])
 
 
 def test_dask_is_left_without_futures(dask: Any) -> None:
