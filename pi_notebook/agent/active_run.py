@@ -25,7 +25,7 @@ class ActiveRun:
         self.idle = asyncio.Event()
         self.messages: list[Message] = []
         self.begun: list[list[ToolCallRecord]] = []  # per call, in order: its record, once it has ended
-        self.running: dict[str, list[list[ToolCallRecord]]] = {}  # ids can occur twice
+        self.running: dict[str, list[tuple[Any, list[ToolCallRecord]]]] = {}  # arguments and place; ids can occur twice
         self.notes: list[Message] = []
         self.stopped_by = ""
 
@@ -36,10 +36,14 @@ class ActiveRun:
         elif event.type == "tool_execution_start":
             place: list[ToolCallRecord] = []
             self.begun.append(place)
-            self.running.setdefault(event.tool_call_id, []).append(place)
+            self.running.setdefault(event.tool_call_id, []).append((event.args, place))
         elif event.type == "tool_execution_end":
             record = ToolCallRecord(event.tool_call_id, event.tool_name, event.args, event.result)
-            self.running[record.id].pop().append(record)
+            same_id = self.running[record.id]
+            index = 0
+            if len(same_id) > 1:
+                index = next((i for i, (arguments, _) in enumerate(same_id) if arguments == record.arguments), 0)
+            same_id.pop(index)[1].append(record)
 
     def result(self) -> RunResult:
         calls = [record for place in self.begun for record in place]

@@ -40,7 +40,7 @@ from .hooks import (
 from .loop import LoopConfig, check_can_continue, run_loop, run_loop_continue
 from .result import RunResult
 from .state import AgentState, MessageQueue, QueueMode
-from .tool import ExecutionMode, Host, Tool, ToolResult
+from .tool import ExecutionMode, Host, Tool, ToolContext, ToolResult
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class Agent:
         )
 
     def abort(self, reason: str = "stopped") -> None:
-        """End the run that is going on, if any, within a second, whatever its tools do."""
+        """End the run that is going on, if any, within a second, whatever its tools do. Hooks are waited for."""
         if self._run is not None:
             self._run.controller.abort(reason)
 
@@ -344,11 +344,15 @@ class Agent:
         own = self.options.connection is None
         connection = self.options.connection or Connection()
         self.options = replace(self.options, connection=connection)
+        outer = ToolContext.current()  # of the tool in which this agent runs, whose abort is this run's too
+        forget = outer.signal.on_abort(lambda: run.controller.abort(outer.signal.reason)) if outer else None
         try:
             await until_cancelled(execute, run.controller)
         except Exception as error:
             await self._fail(error, run.controller.signal.aborted)
         finally:
+            if forget is not None:
+                forget()
             if own:
                 self.options = replace(self.options, connection=None)
             state.rest()

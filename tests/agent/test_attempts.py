@@ -12,11 +12,13 @@ import pytest
 
 from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.attempts import Attempt, Attempts, Interrupted, Patience
+from pi_notebook.agent.execute_phase import INTERRUPTED
 from pi_notebook.agent.function_tool import tool
 from pi_notebook.agent.result import RunResult
 from pi_notebook.agent.tool import Tool
 from pi_notebook.ai.abort import AbortController
 from pi_notebook.ai.apis.scripted import call, scripted
+from pi_notebook.ai.messages import ToolCall
 
 ANY = {"type": "object", "properties": {}}
 QUICK = Patience(0.0, 0.05)
@@ -114,6 +116,35 @@ def test_a_cancel_inside_a_listener_is_logged_and_the_run_goes_on(event: str, ca
     agent.subscribe(listen)
     assert agent.run("go").text == "done"
     assert f"a listener raised on {event}" in caplog.text
+
+
+def test_an_agent_inside_a_tool_stops_with_the_run_around_it() -> None:
+    inner_results: list[str] = []
+
+    async def waits() -> None:
+        outer.abort("enough")
+        await asyncio.sleep(30)
+
+    async def nested() -> str:
+        inner = Agent(model=scripted([call("waits")], "inner"), tools=[Tool("waits", "w", ANY, lambda *_: waits())])
+        try:
+            return (await inner.prompt("go")).text
+        finally:
+            inner_results.extend(m.text for m in inner.state.messages if m.role == "tool_result")
+
+    outer = Agent(model=scripted([call("nested")], "done"), tools=[Tool("nested", "n", ANY, lambda *_: nested())])
+    (record,) = outer.run("go").tool_calls
+    assert (record.result.text, inner_results) == (INTERRUPTED, [INTERRUPTED])
+
+
+def test_calls_of_one_id_stay_in_the_models_order() -> None:
+    async def sleep(call_id: str, params: Any, signal: Any, on_update: Any) -> str:
+        await asyncio.sleep(params["seconds"])
+        return str(params["seconds"])
+
+    same = [ToolCall("x", "nap", {"seconds": seconds}) for seconds in (0.1, 0.2, 0.05)]
+    result = Agent(model=scripted(same, "done"), tools=[Tool("nap", "n", ANY, sleep)]).run("go")
+    assert [record.value for record in result.tool_calls] == ["0.1", "0.2", "0.05"]
 
 
 def in_attempts(*works: Any, abort: bool = True) -> list[str]:
