@@ -71,6 +71,7 @@ def test_approve_runs_the_tool_and_queued_cells_follow_in_order(any_page: tuple[
     page.wait_text(2, "I was told: wiped scratch/x")
     print(f"{page.front_end} {version}: Approve to the answer: {time.monotonic() - at:.2f} s")
     page.wait_text(4, "['scratch/x', 1]")
+    page.wait_idle()  # the number of a cell comes after its output
     assert page.execution_count(3) == page.execution_count(2) + 1
     assert page.execution_count(4) == page.execution_count(2) + 2
     assert page.button("Approve").count() == 0
