@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
-import os
 import random
-import ssl
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from ..errors import ProviderError
 from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of
 from ._sse import SseDecoder, SseEvent
 from .abort import Aborted
+from .connection import Connection, tls_context
 
 if TYPE_CHECKING:
     import httpx
@@ -33,81 +33,9 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 30.0  # seconds
 _BUFFER = 1 << 20  # bytes that may wait for a slow reader before the network has to wait
 _ERROR_BODY = 1 << 16  # bytes of an error body that are looked at
+_AFTERTHOUGHT = 1.0  # seconds a server may be silent once its reply is whole
+_LAST_BYTES = 0.02  # seconds for the end of a body whose last event has come
 _CLOSING = 0.02  # seconds an abandoned request may take to close its socket before it is left to do so alone
-
-
-class Connection:
-    """What the requests of a run share: open sockets, one TLS context, and the history encoded so far.
-
-    Made for nothing: the client comes with the first request, TLS with the first https one. Belongs to one event
-    loop; `aclose` it at the end.
-
-    Args:
-        transport: Instead of the network, for tests: an `httpx.AsyncBaseTransport`.
-    """
-
-    __slots__ = ("_transport", "_ways", "encoded")
-
-    def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._transport = transport
-        self._ways: dict[str, httpx.AsyncBaseTransport | httpx.AsyncClient] = {}
-        self.encoded: dict[Any, Any] = {}  # adapters keep encoded transcripts here (`handover.EncodedHistory`)
-
-    async def send(self, request: httpx.Request) -> httpx.Response:
-        """Send `request`; the body of the response is still to be read, and to be closed.
-
-        Proxies and custom CAs come from the usual environment variables. Redirects are not followed.
-        """
-        import httpx
-
-        scheme = request.url.scheme
-        way = self._ways.get(scheme)
-        if way is None:
-            way = self._ways[scheme] = self._way(scheme == "http")
-        if isinstance(way, httpx.AsyncClient):
-            return await way.send(request, stream=True)
-        return await way.handle_async_request(request)
-
-    def _way(self, is_plain: bool) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
-        """A client, which costs a tenth of a turn, only where it has something to add: it knows which proxy to use."""
-        from urllib.request import getproxies
-
-        import httpx
-
-        proxies = getproxies()
-        # httpx loads the CA store for plain http as well, which takes longer than a whole request.
-        needs_tls = not is_plain or any(proxy.startswith("https:") for proxy in proxies.values())
-        verify = tls_context() if needs_tls else _no_tls_context()
-        if proxies:
-            return httpx.AsyncClient(verify=verify, transport=self._transport)
-        return self._transport or httpx.AsyncHTTPTransport(verify=verify)
-
-    async def aclose(self) -> None:
-        """Close all sockets. The connection can be used again: it starts anew."""
-        ways, self._ways = list(self._ways.values()), {}
-        self.encoded.clear()
-        for way in ways:
-            await way.aclose()
-
-
-_CA_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-
-
-def tls_context() -> ssl.SSLContext:
-    """Whom to trust: the usual authorities, or those that the environment names. Made once."""
-    return _tls_context(*map(os.environ.get, _CA_VARIABLES))
-
-
-@functools.lru_cache(maxsize=4)
-def _tls_context(*_environment: str | None) -> ssl.SSLContext:
-    import httpx
-
-    return httpx.create_ssl_context()
-
-
-@functools.lru_cache(maxsize=1)
-def _no_tls_context() -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
 
 
 @dataclass(slots=True)
@@ -125,12 +53,19 @@ class WireRequest:
     key_name: str = ""
 
 
-async def post_events(model: Model, options: StreamOptions, request: WireRequest) -> AsyncIterator[list[SseEvent]]:
+async def post_events(
+    model: Model, options: StreamOptions, request: WireRequest, is_whole: Callable[[], bool] = lambda: False
+) -> AsyncGenerator[list[SseEvent]]:
     """POST `request` and yield the events of the reply, in batches as the network brings them.
 
     The first batch is empty and says that the server accepted the request. A reply that is one JSON document instead
     of a stream comes as one event with an empty name. Retries (`options.max_retries`) happen only while nothing of
-    a reply has come.
+    a reply has come. Leave early (`aclose`) when the reply is over: its last bytes are read if they come at once, so
+    that the socket can be used again.
+
+    Args:
+        is_whole: Whether the events so far make a reply that has ended. Servers may add to it (usage, an end marker),
+            but not for long, and a connection that fails from here on fails nothing.
 
     Raises:
         ProviderError: All that a server or a network does; its text names no key.
@@ -147,6 +82,7 @@ async def post_events(model: Model, options: StreamOptions, request: WireRequest
     try:
         said_accepted = False
         decoder: SseDecoder | _WholeBody | None = None
+        give_up_at: float | None = None  # on the loop's clock
         while True:
             if signal is not None:
                 signal.raise_if_aborted()
@@ -159,18 +95,19 @@ async def post_events(model: Model, options: StreamOptions, request: WireRequest
                     decoder = _WholeBody() if data.lstrip()[:1] in (b"{", b"[") else SseDecoder()
                 if events := decoder.feed(data):
                     yield events
-            elif exchange.finished:
+                    give_up_at = exchange.loop.time() + _AFTERTHOUGHT if is_whole() else None
+            elif exchange.finished or not await exchange.has_news(give_up_at):
                 break
-            else:
-                await exchange.news.wait()
-                exchange.news.clear()
-        if exchange.error is not None:
+        rest = decoder.flush() if decoder is not None else []
+        if rest and (exchange.error is None or _is_json(rest[-1][1])):
+            yield rest
+        if exchange.error is not None and not is_whole():
             raise exchange.error
-        if decoder is not None and (events := decoder.flush()):
-            yield events
     finally:
         if forget is not None:
             forget()
+        if signal is None or not signal.aborted:
+            await asyncio.wait([task], timeout=_LAST_BYTES)
         await _end(task)
         if options.connection is None:
             await connection.aclose()
@@ -180,6 +117,15 @@ async def _end(task: asyncio.Task[None]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CLOSING)
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether an event that its connection has cut is complete all the same."""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _WholeBody:
@@ -221,6 +167,19 @@ class _Exchange:
             self.loop.call_soon_threadsafe(self.news.set)
         except RuntimeError:  # the loop is closed: nobody waits
             pass
+
+    async def has_news(self, give_up_at: float | None) -> bool:
+        """Wait until something has changed; False if nothing has when `give_up_at` comes."""
+        if give_up_at is None:
+            await self.news.wait()
+        else:
+            try:
+                async with asyncio.timeout_at(give_up_at):
+                    await self.news.wait()
+            except TimeoutError:
+                return False
+        self.news.clear()
+        return True
 
     def take(self) -> bytes:
         chunks, self.chunks = self.chunks, []
@@ -396,4 +355,4 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-__all__ = ["Aborted", "Connection", "SseEvent", "WireRequest", "post_events"]
+__all__ = ["Aborted", "Connection", "SseEvent", "WireRequest", "post_events", "tls_context"]

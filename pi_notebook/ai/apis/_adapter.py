@@ -8,6 +8,7 @@ import random
 import string
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Any, Protocol
 
 from ...errors import PiNotebookError, ProviderError
@@ -47,6 +48,14 @@ class ReplyDecoder(Protocol):
 
     reply: Reply
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known how the reply ended, so that a connection which fails from here on fails nothing."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has nothing more to say: the protocol's own mark of the end has come."""
+
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
         """Events of ours as `batch` is read; a `ProviderError` for an error that the server reports."""
 
@@ -71,14 +80,17 @@ async def stream_reply(
         request = make_request()
         secrets += secrets_of(request.api_key, request.headers)
         accepted = False
-        async for batch in post_events(model, options, request):
-            if not accepted:
-                accepted = True
-                yield reply.start()
-            for event in decoder.feed(batch):
-                yield event
-                if signal is not None and signal.aborted:
-                    raise Aborted(signal.reason)
+        async with aclosing(post_events(model, options, request, lambda: decoder.is_whole)) as batches:
+            async for batch in batches:
+                if not accepted:
+                    accepted = True
+                    yield reply.start()
+                for event in decoder.feed(batch):
+                    yield event
+                    if signal is not None and signal.aborted:
+                        raise Aborted(signal.reason)
+                if decoder.is_over:
+                    break
         for event in decoder.finish():
             yield event
     except Aborted:

@@ -46,7 +46,7 @@ class AnthropicReply:
         self._cache_write_1h: int | None = None
         self._reasoning: int | None = None
         self._started = False
-        self._stopped = False
+        self.is_over = False
         self._stop_reason: StopReason | None = None
         self._refusal = ""
         self._handlers = {
@@ -58,8 +58,15 @@ class AnthropicReply:
             "message_stop": self._message_stop,
         }
 
+    @property
+    def is_whole(self) -> bool:
+        """See `ReplyDecoder.is_whole`."""
+        return self.is_over
+
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
         for name, data in batch:
+            if self.is_over:
+                return
             if name in self._handlers:
                 event = self._decode(data)
                 # The type inside is what counts, as in the official clients.
@@ -72,7 +79,7 @@ class AnthropicReply:
                 yield from self._nameless(data)
 
     def finish(self) -> Iterator[StreamEvent]:
-        if self._started and not self._stopped:
+        if self._started and not self.is_over:
             raise failure(self.model, "the reply ended before it was complete", advice="Ask again.")
         if self._stop_reason is None:
             raise failure(self.model, "the reply ended without a stop reason", advice="Ask again.")
@@ -111,7 +118,7 @@ class AnthropicReply:
                 yield from self._block_start({"index": index, "content_block": block})
                 yield from self._block_stop({"index": index})
             yield from self._message_delta({"delta": said, "usage": said.get("usage")})
-            self._stopped = True
+            self.is_over = True
 
     def _message_start(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         self._started = True
@@ -221,7 +228,7 @@ class AnthropicReply:
         yield from ()
 
     def _message_stop(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
-        self._stopped = True
+        self.is_over = True
         yield from ()
 
 

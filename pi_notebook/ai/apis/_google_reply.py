@@ -46,6 +46,16 @@ class GoogleReply:
         self._finish_message = ""
         self._block_reason = ""
 
+    @property
+    def is_whole(self) -> bool:
+        """See `ReplyDecoder.is_whole`."""
+        return bool(self._finish_reason or self._block_reason)
+
+    @property
+    def is_over(self) -> bool:
+        """Never: this protocol has no mark of the end, and a chunk may follow the one with the finish reason."""
+        return False
+
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
         for _, data in batch:
             said = decode_json(data, self.model)

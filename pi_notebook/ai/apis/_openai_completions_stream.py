@@ -90,9 +90,14 @@ class CompletionsDecoder:
         self._details: dict[str, str] = {}  # call id -> encrypted reasoning that came before its call
         self._template: _Template | None = None
         self._finish_reason: str | None = None
-        self._ended = False
+        self.is_over = False
         self._saw_chunk = False
         self._odd: Any = None  # something that is no chunk, for the text of a failure
+
+    @property
+    def is_whole(self) -> bool:
+        """See `ReplyDecoder.is_whole`; usage may follow."""
+        return self._finish_reason is not None or self.is_over
 
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
         """See `ReplyDecoder.feed`."""
@@ -106,11 +111,11 @@ class CompletionsDecoder:
                     yield reply.text_delta(template.block, text)
                 continue
             template = self._template = None
-            if self._ended:
+            if self.is_over:
                 return
             data = data.strip()
             if data == b"[DONE]":
-                self._ended = True
+                self.is_over = True
             elif data:
                 chunk = decode_json(data, self._model)
                 yield from self._chunk(chunk, name)

@@ -36,7 +36,7 @@ class ResponsesDecoder:
         self._reasoning: dict[Any, int] = {}  # item id -> block
         self._response: Json | None = None  # as the last event had it
         self._saw_event = False
-        self._over = False
+        self.is_over = False
         self._handlers: Mapping[str, Callable[[Json], Iterator[StreamEvent]]] = {
             "response.output_item.added": self._added,
             "response.output_text.delta": self._text,
@@ -49,13 +49,20 @@ class ResponsesDecoder:
             "response.output_item.done": self._done,
         }
 
+    @property
+    def is_whole(self) -> bool:
+        """See `ReplyDecoder.is_whole`."""
+        return self.is_over
+
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
         """See `ReplyDecoder.feed`."""
         for name, data in batch:
             data = data.strip()
             if data == b"[DONE]":
-                self._over = True
-            if self._over or not data:
+                self.is_over = True
+            if self.is_over:
+                return
+            if not data:
                 continue
             event = decode_json(data, self._model)
             if isinstance(event, dict):
@@ -172,6 +179,7 @@ class ResponsesDecoder:
 
     def _end(self, response: Json) -> None:
         self._response = response
+        self.is_over = True
         reply = self.reply
         reply.response_id = response.get("id") or reply.response_id
         for item in response.get("output") or ():
