@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 30.0  # seconds
 _BUFFER = 1 << 20  # bytes that may wait for a slow reader before the network has to wait
 _ERROR_BODY = 1 << 16  # bytes of an error body that are looked at
+_ERROR_BODY_TIME = 2.0  # seconds they may take to come
 _AFTERTHOUGHT = 1.0  # seconds a server may be silent once its reply is whole
 _LAST_BYTES = 0.02  # seconds for the end of a body whose last event has come
 _CLOSING = 0.02  # seconds an abandoned request may take to close its socket before it is left to do so alone
@@ -201,7 +202,9 @@ class _Exchange:
                     error, delay = self._refusal(refusal, attempt)
                 except httpx.HTTPError as problem:
                     error = self._network_failure(problem)
-                    is_final = self.received or isinstance(problem, httpx.ReadTimeout | httpx.WriteTimeout)
+                    is_final = self.received or isinstance(
+                        problem, httpx.ReadTimeout | httpx.WriteTimeout | httpx.DecodingError
+                    )
                     delay = None if is_final else _backoff(attempt)
                 if delay is None or attempt >= self.options.max_retries or self.received:
                     self.error = error
@@ -255,12 +258,7 @@ class _Exchange:
             await response.aclose()
 
     async def _refuse(self, response: httpx.Response) -> None:
-        body = b""
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > _ERROR_BODY:
-                break
-        said = provider_text(body.decode("utf-8", "replace"))
+        said = provider_text((await _error_body(response)).decode("utf-8", "replace"))
         status = response.status_code
         if 300 <= status < 400:
             said = said or f"the server points to {response.headers.get('location', 'another address')}"
@@ -301,6 +299,8 @@ class _Exchange:
             text = f"{self.model.label} sent nothing for {self.options.timeout:g} s, so the request was given up."
         elif self.received:
             text = f"The connection to {address} broke off in the middle of the reply: {reason}. Ask again."
+        elif isinstance(problem, httpx.DecodingError):
+            text = f"{address} sent a reply that is not encoded as it says: {reason}. {_REACH_ADVICE}"
         else:
             text = f"{address} closed the connection without an answer: {reason}. {_REACH_ADVICE}"
         return ProviderError(redact(text, self.secrets))
@@ -317,6 +317,27 @@ class _Refused(Exception):
         self.status = status
         self.said = said
         self.headers = headers
+
+
+async def _error_body(response: httpx.Response) -> bytes:
+    """What comes of an error's body in time, also where it is cut or not encoded as it says: the status counts."""
+    import httpx
+
+    body = b""
+    try:
+        async with asyncio.timeout(_ERROR_BODY_TIME):
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _ERROR_BODY:
+                    break
+    except (httpx.HTTPError, TimeoutError):
+        pass
+    encoding = response.headers.get("content-encoding")
+    try:
+        body = httpx.Response(200, headers={"content-encoding": encoding} if encoding else {}, content=body).content
+    except httpx.DecodingError:
+        pass
+    return body[:_ERROR_BODY]
 
 
 @functools.lru_cache(maxsize=8)
