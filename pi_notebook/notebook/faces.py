@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -57,22 +59,34 @@ def make_face(answerer: Answerer, shell: Any, bridge: Bridge, view: RunView, con
 
 
 class TerminalFace:
-    """Plain text as it comes; questions by `input()`."""
+    """Plain text as it comes; questions by `input()`, one at a time, and nothing is written while one stands."""
 
     def __init__(self, bridge: Bridge, view: RunView) -> None:
         self._bridge = bridge
         self._printer = TextPrinter(view, sys.stdout.write, color=sys.stdout.isatty())
+        self._turn = asyncio.Lock()
+        self._prompting = False
 
     def start(self) -> None:
         self.refresh()
 
     def refresh(self) -> bool:
-        self._printer.refresh()
-        return False
+        if not self._prompting:
+            self._printer.refresh()
+        return self._prompting
 
     async def ask(self, question: Question) -> Decision | None:
-        self.refresh()
-        return await ask_by_input(self._bridge, question)
+        async with self._turn:
+            self.refresh()
+            self._prompting = True
+            return await outcome_of(self._bridge.call(lambda: prompt_person(question, self._read)))
+
+    def _read(self, prompt: str) -> str:
+        self._prompting = True
+        try:
+            return input_at_terminal(prompt)
+        finally:  # not before: a question that is given up still stands at the terminal
+            self._prompting = False
 
     def finish(self) -> None:
         self._printer.refresh()
@@ -132,8 +146,6 @@ class CardFace:
         return self._card.refresh()
 
     async def ask(self, question: Question) -> Decision | None:
-        import asyncio
-
         self._card.refresh()
         if self._bridge.mode != "none":
             while not self._card.view_count:
@@ -142,7 +154,7 @@ class CardFace:
                 await asyncio.sleep(0.05)
             else:
                 return None
-        return await ask_by_input(self._bridge, question)
+        return await outcome_of(self._bridge.call(lambda: prompt_person(question, input)))
 
     def finish(self) -> None:
         if not self._drawn:  # a console takes no updates of what it has shown: it needs the transcript as new output
@@ -153,17 +165,17 @@ class CardFace:
         self._display.finish(page_reloaded=self._bridge.page_reloaded)
 
 
-async def ask_by_input(bridge: Bridge, question: Question) -> Decision:
-    """Ask on the cell's thread by `input()`. No answer at all blocks."""
-    return await outcome_of(bridge.call(lambda: prompt_person(question)))
+def prompt_person(question: Question, read: Callable[[str], str]) -> Decision:
+    """Read the answer to what exactly would run: y, n, a (always), or a reason to block.
 
-
-def prompt_person(question: Question, read: Callable[[str], str] = input) -> Decision:
-    """Show exactly what would run and read the answer: y, n, a (always), or a reason to block."""
-    print(question_text(question), flush=True)
+    Args:
+        read: As `input`. The whole question is in its prompt: what is printed may be captured, and then whoever
+            answers would not see it. EOFError: nobody can be asked.
+    """
+    prompt = f"{question_text(question)}\nRun it? [y]es, [n]o, [a]lways, or a reason to block: "
     while True:
         try:
-            words = read("Run it? [y]es, [n]o, [a]lways, or a reason to block: ").strip()
+            words = read(prompt).strip()
         except EOFError:
             return Decision("block", "Blocked: nobody could be asked.", by="nobody there")
         answer = words.lower()
@@ -175,6 +187,20 @@ def prompt_person(question: Question, read: Callable[[str], str] = input) -> Dec
             return Decision("always")
         if words:
             return Decision("block", words)
+
+
+def input_at_terminal(prompt: str) -> str:
+    """`input` that shows its prompt in the terminal, also where standard output is captured or goes to a file.
+
+    Raises:
+        EOFError: Nobody answers, or whoever types there cannot be shown anything.
+    """
+    streams = [stream for stream in (sys.stdout, sys.__stdout__, sys.__stderr__) if stream is not None]
+    terminal = next((stream for stream in streams if stream.isatty()), None)
+    if terminal is None and sys.stdin.isatty():
+        raise EOFError
+    with contextlib.redirect_stdout(terminal or sys.__stdout__):
+        return input(prompt)
 
 
 def question_text(question: Question) -> str:

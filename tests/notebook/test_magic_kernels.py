@@ -66,6 +66,16 @@ def test_capture_holds_one_transcript(newest_kernel: Session) -> None:
     assert str([out["data"].get("text/plain") for out in shown.outputs if "data" in out]).count("answer") == 1
 
 
+def test_under_capture_the_question_tells_what_would_run(newest_kernel: Session) -> None:
+    """The card went into the capture with all that was printed: only the prompt of `input` reaches a person."""
+    prepared(newest_kernel).run(WIPE + "m = scripted([call('wipe', path='q')], lambda c: c.messages[-1].text)")
+    newest_kernel.answers.append("y")
+    newest_kernel.run("%%capture cap\n%%agent -m m -o r\ngo")
+    (prompt,) = newest_kernel.prompts
+    assert prompt.startswith("? wipe wants to run\n    path = q\nRun it? [y]es")
+    assert newest_kernel.value("r.text") == "wiped q"
+
+
 def test_in_a_cell_that_awaits(newest_kernel: Session) -> None:
     kernel = prepared(newest_kernel)
     cell = kernel.run(

@@ -136,6 +136,38 @@ def test_in_ipython_an_interrupt_ends_the_question(ipython: pexpect.spawn) -> No
     ipython.expect_exact("alive []")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "get_ipython().run_cell_magic('capture', 'c', '%%agent -m m -o r\\nwipe it')",
+        "with __import__('contextlib').redirect_stdout(__import__('io').StringIO()): "
+        "r = get_ipython().run_cell_magic('agent', '-m m', 'wipe it')",
+    ],
+)
+def test_in_ipython_a_captured_output_does_not_hide_what_would_run(ipython: pexpect.spawn, line: str) -> None:
+    ipython.sendline(line + "\n")
+    ipython.expect_exact("? wipe wants to run")
+    ipython.expect_exact("path = x")
+    ipython.expect_exact("Run it? [y]es, [n]o, [a]lways, or a reason to block:")
+    ipython.sendline("y")
+    ipython.sendline("print('ran', ran, r.text)")
+    ipython.expect_exact("ran ['x'] I was told: wiped x")
+
+
+def test_in_ipython_the_questions_of_a_batch_are_asked_one_after_another(ipython: pexpect.spawn) -> None:
+    ipython.sendline("m = scripted([call('wipe', path='one'), call('wipe', path='two')], 'both')")
+    ipython.sendline("r = get_ipython().run_cell_magic('agent', '-m m', 'wipe them')")
+    for path, word in (("one", "y"), ("two", "n")):
+        ipython.expect_exact("wipe wants to run")
+        ipython.expect_exact(f"path = {path}")
+        ipython.expect_exact("reason to block: ")
+        ipython.sendline(word)
+    ipython.expect_exact("both")
+    assert "\n? wipe" not in ipython.before
+    ipython.sendline("print('ran', ran)")
+    ipython.expect_exact("ran ['one']")
+
+
 def test_in_jupyter_console_the_question_is_asked_by_input(console: pexpect.spawn) -> None:
     ask(console)
     console.sendline("y")
