@@ -80,9 +80,10 @@ class Bridge:
         """`shell` is the IPython shell. Without a `kernel` attribute it is a terminal, and no clicks can arrive."""
         self._display_pub = shell.display_pub
         self._on_interrupt = on_interrupt
-        self._inbox: queue.SimpleQueue[Message | _Call | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Message | _Call | Future[None] | None] = queue.SimpleQueue()
         self._messages: deque[Message] = deque()
         self._calls: deque[_Call] = deque()
+        self._asked: list[Future[None]] = []  # by `messages_handled`
         # SimpleQueue, since its put is safe in a signal handler
         self._interrupt_notes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._interrupts = 0
@@ -102,6 +103,7 @@ class Bridge:
 
     def __enter__(self) -> Bridge:
         self._thread = threading.get_ident()
+        self._outer, _entered.bridge = bridge_of_thread(), self
         self._install_signal_handler()
         if not self._source.open():
             self._source = NoSource()
@@ -119,7 +121,10 @@ class Bridge:
             self._handle_messages()
             for call in self._calls:
                 call.future.cancel()
+            for asked in self._asked:
+                asked.cancel()
         finally:
+            _entered.bridge = self._outer
             self._restore_signal_handler()
 
     # ---- from any thread --------------------------------------------------------------------------------------
@@ -147,6 +152,18 @@ class Bridge:
         if self._closed:
             call.future.cancel()
         return call.future
+
+    def messages_handled(self) -> Future[None]:
+        """A future that is done, on the cell's thread, once the widget messages that have come by now are handled.
+
+        Any thread. While a call runs that lets no messages through, that takes until its end. Cancelled if the bridge
+        is, or gets, closed.
+        """
+        future: Future[None] = Future()
+        self._inbox.put(future)
+        if self._closed:
+            future.cancel()
+        return future
 
     def spawn(self, function: Callable[[], object], name: str = "pi_notebook agent") -> threading.Thread:
         """Start `function()` on a daemon thread, in a copy of the caller's context.
@@ -232,9 +249,7 @@ class Bridge:
             return
         in_call, self._in_call = self._in_call, False
         try:
-            self._source.poll()
-            self._sort_inbox()
-            self._handle_messages()
+            self._look()
         finally:
             self._in_call = in_call
         if in_call and not self._interrupt_notes.empty():
@@ -250,13 +265,23 @@ class Bridge:
 
     def _step(self) -> bool:
         """Do what is there to do. At most one call, since after each the run may have ended."""
-        self._source.poll()
-        self._sort_inbox()
-        handled = self._handle_messages()
+        looked = self._look()
         if self._calls:
             self._run_call(self._calls.popleft())
             return True
-        return handled
+        return looked
+
+    def _look(self) -> bool:
+        """Handle the messages that have come; False if there was nothing to do."""
+        self._sort_inbox()
+        asked, self._asked = self._asked, []  # before the look, so that it sees all that had come by then
+        self._source.poll()
+        self._sort_inbox()
+        handled = self._handle_messages()
+        for future in asked:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
+        return handled or bool(asked)
 
     def _sort_inbox(self) -> None:
         while True:
@@ -265,9 +290,11 @@ class Bridge:
             except queue.Empty:
                 return
 
-    def _sort(self, item: Message | _Call | None) -> None:
+    def _sort(self, item: Message | _Call | Future[None] | None) -> None:
         if isinstance(item, _Call):
             self._calls.append(item)
+        elif isinstance(item, Future):
+            self._asked.append(item)
         elif item is not None:
             self._messages.append(item)
 
@@ -360,6 +387,15 @@ class Bridge:
                 raise KeyboardInterrupt
             if self._on_interrupt is not None:
                 self._on_interrupt()
+
+
+_entered = threading.local()
+
+
+def bridge_of_thread() -> Bridge | None:
+    """The bridge of the cell that runs on this thread, if it has one."""
+    bridge: Bridge | None = getattr(_entered, "bridge", None)
+    return bridge
 
 
 # Frames of ours that run while `_in_call` is set

@@ -133,9 +133,12 @@ class Card:
             if text and self.view.outcome is None:
                 field.value = ""
                 steer(text)
+            self.view.being_said = False
 
         def submit() -> None:
-            when_typed([field], take)
+            if not self.view.being_said:
+                self.view.being_said = True
+                when_typed([field], take)
 
         def on_message(widget: Any, content: dict[str, Any], buffers: Any) -> None:
             if content.get("event") == "submit":

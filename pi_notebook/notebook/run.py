@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from ..ai.abort import AbortSignal
 from ..ai.messages import UserMessage
 from ..ai.model import Model, StreamOptions, ThinkingLevel
 from ..errors import RunError
+from ._typing import hear_last_words, said_by_now
 from .agent_thread import AgentThread
 from .approval import Always, ApproveMode, Approver, Questions, Rules
 from .bridge import Bridge, who_can_answer
@@ -107,6 +108,7 @@ class CellRun:
             work = thread.submit(self._work)
             try:
                 bridge.wait(self._may_leave)
+                hear_last_words(bridge, self.view)
             except KeyboardInterrupt:
                 self._interrupt()
             self._left = True
@@ -199,9 +201,9 @@ class CellRun:
         agent.subscribe(self._listen)
         return agent
 
-    def _listen(self, event: AgentEvent, signal: AbortSignal) -> None:
+    def _listen(self, event: AgentEvent, signal: AbortSignal) -> Awaitable[None] | None:
         if self._left:
-            return
+            return None
         if event.type == "agent_start" and self._abort_at is not None:
             self.agent.abort("stopped by the user")  # the click came before there was a run to abort
         if event.type == "message_end":
@@ -211,6 +213,7 @@ class CellRun:
         self.view.apply(event)
         if hint := self._overlap.hear(event):
             self.view.notice(hint)
+        return said_by_now(self.bridge, self.view) if event.type == "turn_end" and not signal.aborted else None
 
     async def _work(self) -> None:
         ticker = asyncio.ensure_future(self._tick())

@@ -23,6 +23,7 @@ __all__ = ["TextPrinter", "render_html", "render_markdown", "render_text", "stat
 
 logger = logging.getLogger(__name__)
 
+NOT_SENT = "not sent: the run ended first"
 _BUNDLED_TEXT = 20_000
 _SHOWN_TEXT = 500_000
 _SHOWN_RESULT = 4_000
@@ -33,7 +34,7 @@ def render_html(view: RunView) -> str:
     with view.lock:
         now = view.ended or view.clock()
         items = "".join(item_html(item, now) for item in view.items)
-        queued = "".join(said_html(text, "not sent") for text in view.queued)
+        queued = "".join(said_html(text, NOT_SENT) for text in view.queued)
         body = f"{notes_html(view)}{items}{queued}"
         return inlined(
             f"<div{part('card')}>{finished_head_html(view)}<div{part('body')}>"
@@ -117,6 +118,7 @@ def render_markdown(view: RunView) -> str:
         blocks += [f"- in the prompt: {escape_markdown(text)}" for text in view.inserted]
         blocks += [f"- warning: {escape_markdown(text)}" for text in view.warnings]
         blocks += [_item_markdown(item) for item in view.items]
+        blocks += [_said_markdown(f"{text} ({NOT_SENT})") for text in view.queued]
         return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -129,9 +131,13 @@ def _item_markdown(item: Item) -> str:
         case "row":
             return _row_markdown(item)
         case "steering":
-            return f"> You: {escape_markdown(item.text)}".replace("\n", "\n> ")
+            return _said_markdown(item.text)
         case _:
             return f"*{item.level}:* {escape_markdown(plain(item.text))}"
+
+
+def _said_markdown(text: str) -> str:
+    return f"> You: {escape_markdown(text)}".replace("\n", "\n> ")
 
 
 def _row_markdown(row: Row) -> str:
@@ -224,6 +230,8 @@ class TextPrinter:
                     self._first += 1
             if view.outcome and not self._ended:
                 self._ended = True
+                for text in view.queued:
+                    self._line(f"> {visible(text)} ({NOT_SENT})")
                 self._line(self._paint(f"— {head_line(view, model=False)}", "2"))
 
     def _head(self) -> None:

@@ -48,6 +48,7 @@ class RunView:
     Attributes:
         items: What happened, in order; it only grows.
         queued: Steering messages that the model has not got yet.
+        being_said: A person has sent a word whose last letters are on their way; it will be in `queued` in a moment.
         retry: A word about a request that is being repeated, or "".
         version: Goes up with every change.
     """
@@ -73,6 +74,7 @@ class RunView:
         self.lock = threading.RLock()
         self.items: list[Item] = []
         self.queued: list[str] = []
+        self.being_said = False
         self.turn = 0
         self.tokens_in = 0
         self.tokens_out = 0

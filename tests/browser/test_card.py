@@ -286,3 +286,25 @@ def test_a_large_result_and_foreign_scripts_survive_a_reload(lab: Notebook, serv
     outputs: Any = server.read_notebook("big.ipynb").cells[3].outputs
     assert [sorted(output.data) for output in outputs] == [["text/html", "text/markdown", "text/plain"]]
     lab.screenshot("foreign-scripts", 3)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_word_typed_while_a_plain_tool_holds_the_kernel_is_told_after_its_turn(
+    lab: Notebook, server: Server, calls: int
+) -> None:
+    hold = '@tool\ndef hold(n: int) -> str:\n    "Hold the thread."\n    time.sleep(3)\n    return f"held {n}"'
+    said = "lambda c: f'Told last: {c.messages[-1].content}'"
+    batch = ", ".join(f"call('hold', n={n})" for n in range(calls))
+    cells = [SETUP, hold, f"m = scripted([{batch}], {said})", AGENT.format("go")]
+    server.write_notebook(f"hold-{calls}.ipynb", cells, "pi-7.4.0")
+    lab.open(f"hold-{calls}.ipynb")
+    lab.run(0, 1, 2, wait=True)
+    lab.run(3)
+    lab.wait_text(3, "running")
+    field = lab.output(3).get_by_placeholder("Say something to the agent")
+    field.click()
+    lab.page.keyboard.type("use the other one", delay=20)
+    lab.page.keyboard.press("Enter")
+    lab.wait_text(3, "✓ done")
+    lab.wait_text(3, "Told last: use the other one")
+    assert "You: use the other one" in lab.text(3)

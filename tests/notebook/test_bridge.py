@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pi_notebook.notebook.bridge import Bridge, CallExited, CallInterrupted, who_can_answer
+from pi_notebook.notebook.bridge import Bridge, CallExited, CallInterrupted, bridge_of_thread, who_can_answer
 
 CEILING = 20.0  # seconds; bounds a hang, measures nothing
 
@@ -344,3 +344,37 @@ def test_a_terminal_publishes_through_its_own_publisher() -> None:
 
 def test_who_can_answer_in_a_terminal() -> None:
     assert who_can_answer(Terminal()) == "terminal"
+
+
+# ---- messages
+
+
+def test_what_waits_for_messages_is_told_on_the_cells_thread_also_from_within_a_call() -> None:
+    told: list[bool] = []
+
+    def on_main(_: object) -> None:
+        told.append(threading.current_thread() is threading.main_thread())
+
+    def work(bridge: Bridge) -> None:
+        bridge.messages_handled().add_done_callback(on_main)
+        bridge.call(bridge.pump_once).result(CEILING)
+        bridge.messages_handled().result(CEILING)
+
+    run(work)
+    assert told == [True]
+
+
+def test_nothing_waits_for_messages_of_a_bridge_that_is_closed() -> None:
+    with Bridge(Terminal()) as bridge:
+        early = bridge.messages_handled()
+    assert early.cancelled()
+    assert bridge.messages_handled().cancelled()
+
+
+def test_a_thread_knows_the_innermost_of_its_bridges() -> None:
+    assert bridge_of_thread() is None
+    with Bridge(Terminal()) as outer:
+        with Bridge(Terminal()) as inner:
+            assert bridge_of_thread() is inner
+        assert bridge_of_thread() is outer
+    assert bridge_of_thread() is None

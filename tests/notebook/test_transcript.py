@@ -250,3 +250,14 @@ def test_the_markdown_of_a_run_holds_its_calls_and_results() -> None:
     assert '- ✓ **plot** `table="sales"` (done, 1.8 s)' in written
     assert "[image: image/png]" in written
     assert '```diff\n- "limit": 10\n+ "limit": 5\n```' in written
+
+
+def test_a_word_that_came_too_late_is_named_in_every_form() -> None:
+    play = Play()
+    play.say("Done.")
+    play.end_reply()
+    play.view.steer("wait, the other one")
+    play.view.finish()
+    for text in (render_html(play.view), render_markdown(play.view), render_text(play.view)):
+        assert "wait, the other one" in text
+        assert "not sent: the run ended first" in text
