@@ -17,6 +17,7 @@ TYPED = "%agent key"
 """Source of a key that a person has typed."""
 KEYRING_SERVICE = "pi-notebook"
 """Store a key with `keyring set pi-notebook PROVIDER`."""
+_SHORTEST = 8  # a shorter one is a placeholder such as "none", and its letters are everywhere
 
 
 class Key(str):
@@ -42,6 +43,7 @@ class Key(str):
 
 
 _seen: set[Key] = set()
+_asked: set[str] = set()
 _lock = threading.Lock()
 _set_by_hand: dict[str, Key] = {}
 
@@ -75,7 +77,8 @@ def find_key(provider: str, variables: Sequence[str]) -> Key | None:
 
 
 def from_environment(name: str) -> Key | None:
-    """The key in one environment variable; blank is none."""
+    """The key in one environment variable; blank is none. From now on the variable counts as one that holds a key."""
+    _asked.add(name)
     text = os.environ.get(name, "").strip()
     return Key(text, name) if text else None
 
@@ -93,11 +96,15 @@ def _from_keyring(provider: str) -> Key | None:
     return Key(text.strip(), "keyring") if text and text.strip() else None
 
 
-def known_keys() -> set[Key]:
-    """Every key that is set for a provider, or that this process has seen: what must not be written anywhere."""
+def key_variables() -> set[str]:
+    """The environment variables that hold keys: those of the providers, and all that were ever named for one."""
     from .providers import PROVIDERS
 
-    for provider in PROVIDERS.values():
-        for name in provider.key_names:
-            from_environment(name)
-    return set(_seen)
+    return _asked.union(*(provider.key_names for provider in PROVIDERS.values()))
+
+
+def known_keys() -> set[Key]:
+    """Every key that is set for a provider, or that this process has seen: what must not be written anywhere."""
+    for name in key_variables():
+        from_environment(name)
+    return {key for key in _seen.copy() if len(key) >= _SHORTEST}

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ..errors import ModelError
+from ._failures import secrets_of
 from .abort import AbortSignal
+from .keys import Key, from_environment
 from .messages import Message
 from .stream import StreamEvent
 
@@ -81,6 +83,9 @@ class Model:
         host = self.base_url.partition("//")[2].partition("/")[0]
         if "@" in host:
             raise ModelError("A base URL must not hold a password: put it into a header.")
+        if self.api_key_env:
+            from_environment(self.api_key_env)
+        _know_secrets(None, self.headers)
 
     @property
     def label(self) -> str:
@@ -149,6 +154,15 @@ class StreamOptions:
     max_retry_delay: float = 60.0
     on_retry: Callable[[int, float, str], object] | None = None
     on_payload: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None
+
+    def __post_init__(self) -> None:
+        _know_secrets(self.api_key, self.headers)
+
+
+def _know_secrets(api_key: str | None, headers: Mapping[str, str] | None) -> None:
+    """Have them among `keys.known_keys` before anything can be said in which they might stand."""
+    for secret in secrets_of(api_key, headers):
+        Key(secret, "given in code")
 
 
 StreamFunction: TypeAlias = Callable[[Model, Context, StreamOptions], AsyncIterator[StreamEvent]]

@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter
 
 from ..ai.discovery import NO_LOCAL
-from ..ai.providers import PROVIDERS
+from ..ai.keys import key_variables
 from .magics import MODEL_VARIABLE
 
 RULE = "─" * 78
@@ -59,7 +59,7 @@ def environment(model: str | None) -> dict[str, str]:
     """This process's environment for the kernel: as it is if a model is named, else without keys and servers."""
     if model:
         return {**os.environ, MODEL_VARIABLE: model}
-    keys = {variable for provider in PROVIDERS.values() for variable in provider.key_names}
+    keys = key_variables()
     kept = {name: value for name, value in os.environ.items() if name not in keys}
     return kept | {NO_LOCAL: "1", MODEL_VARIABLE: "practice"}
 

@@ -28,7 +28,6 @@ SCHEMA_VERSION = 1
 DETAILS_LIMIT = 100_000
 """Characters of one result's `details` that are kept."""
 _DEPTH = 12
-_SHORTEST_KEY = 8  # a shorter one is a placeholder such as "none", and its letters are everywhere
 
 Record = dict[str, Any]
 
@@ -56,8 +55,7 @@ def encode(record: Record, keys: Iterable[str] = ()) -> bytes:
 def without_keys(text: str, keys: Iterable[str]) -> str:
     """`text` (plain or JSON) with `***` in the place of each key."""
     for key in sorted(keys, key=len, reverse=True):  # one may begin with another
-        if len(key) >= _SHORTEST_KEY:
-            text = text.replace(json.dumps(key)[1:-1], "***").replace(key, "***")
+        text = text.replace(json.dumps(key)[1:-1], "***").replace(key, "***")
     return text
 
 

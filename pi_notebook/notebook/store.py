@@ -18,7 +18,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
-from ..ai.keys import Key, known_keys
+from ..ai.keys import known_keys
 from ..errors import PiNotebookError
 from .records import SCHEMA_VERSION, Record, encode
 
@@ -97,13 +97,11 @@ class ConversationLog:
         self._end = -1
         self._told = False
         self._notices: list[str] = []
-        self._keys: set[Key] = set()
         self._lock = threading.Lock()
 
     def prepare(self) -> bool:
         """Have the file open. True if it holds nothing of what was appended here: it was opened only now, or anew."""
         with self._lock:
-            self._keys = known_keys()
             if self._fd is not None and self._is_same_file(self._fd):
                 return False
             self._close()
@@ -121,7 +119,7 @@ class ConversationLog:
             if self._fd is None:
                 return
             try:
-                self._write(self._fd, encode(record, self._keys))
+                self._write(self._fd, encode(record, known_keys()))
             except OSError as error:
                 self._fail(error)
             except Exception as error:  # something in the record that nobody foresaw must not end a run

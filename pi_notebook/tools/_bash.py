@@ -75,7 +75,7 @@ def bash_tool(workspace: Workspace, environment: Mapping[str, str] | None = None
 
     Args:
         environment: Variables of the commands; if None this process's own at the time of the call, without the keys
-            of model providers.
+            of models.
     """
 
     async def execute(
@@ -97,12 +97,12 @@ def bash_tool(workspace: Workspace, environment: Mapping[str, str] | None = None
 
 
 def own_environment() -> dict[str, str]:
-    """This process's variables without the keys of model providers: what a command prints is sent to a model and
-    saved in the notebook. The kernel's own drawing backend is left out too, since it works nowhere else."""
-    from ..ai.providers import PROVIDERS
+    """This process's variables without the keys of models, under whatever name: what a command prints is sent to a
+    model and saved in the notebook. The kernel's own drawing backend is left out too, since it works nowhere else."""
+    from ..ai.keys import key_variables, known_keys
 
-    hidden = {name for provider in PROVIDERS.values() for name in provider.key_names}
-    variables = {name: value for name, value in os.environ.items() if name not in hidden}
+    names, keys = key_variables(), known_keys()
+    variables = {name: value for name, value in os.environ.items() if name not in names and value.strip() not in keys}
     if variables.get("MPLBACKEND", "").startswith("module://"):
         del variables["MPLBACKEND"]
     return variables

@@ -2,12 +2,16 @@ import copy
 import pickle
 import sys
 import traceback
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from pi_notebook.ai import keys
 from pi_notebook.ai.keys import Key, find_key, set_key
+from pi_notebook.ai.model import Model, StreamOptions
+from pi_notebook.ai.providers import resolve_model
 from pi_notebook.errors import ModelError
 
 SECRET = "sk-0123456789abcdef"
@@ -81,3 +85,35 @@ def test_every_key_that_was_ever_seen_is_known_and_none_is_shown(monkeypatch):
     keys.set_key("openai", None)
     assert {"gsk-of-the-environment", "sk-forgotten-again"} <= keys.known_keys()
     assert "gsk" not in repr(keys.known_keys()) and "forgotten" not in repr(keys.known_keys())
+
+
+@pytest.mark.parametrize(
+    "name_it",
+    [
+        lambda: Model("m", "openai-completions", api_key_env="ACME_KEY"),
+        lambda: replace(Model("m", "openai-completions"), api_key_env="ACME_KEY"),
+        lambda: resolve_model("openai-compatible:m", base_url="http://127.0.0.1:9/v1", api_key_env="ACME_KEY"),
+        lambda: Model("m", "openai-completions", headers={"Authorization": f"Bearer {SECRET}"}),
+        lambda: StreamOptions(headers={"X-Api-Key": SECRET}),
+        lambda: StreamOptions(api_key=SECRET),
+        lambda: replace(StreamOptions(), api_key=SECRET),
+        lambda: set_key("acme", SECRET),
+        lambda: find_key("acme", ["ACME_KEY"]),
+    ],
+)
+def test_a_key_is_known_as_soon_as_it_is_named(monkeypatch: pytest.MonkeyPatch, name_it: Callable[[], object]) -> None:
+    monkeypatch.setattr(keys, "_seen", set())
+    monkeypatch.setattr(keys, "_asked", set())
+    monkeypatch.setenv("ACME_KEY", SECRET)
+    assert SECRET not in keys.known_keys()
+    name_it()
+    monkeypatch.delenv("ACME_KEY")
+    assert SECRET in keys.known_keys()
+
+
+def test_what_a_named_variable_holds_later_is_known_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_asked", set())
+    Model("m", "openai-completions", api_key_env="ACME_KEY")
+    monkeypatch.setenv("ACME_KEY", "sk-of-tomorrow")
+    assert "sk-of-tomorrow" in keys.known_keys() and "ACME_KEY" in keys.key_variables()
+    assert {"OPENAI_API_KEY", "GOOGLE_API_KEY", "AZURE_OPENAI_API_KEY"} <= keys.key_variables()

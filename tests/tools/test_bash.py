@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from pi_notebook.agent.single_call import run_tool_call
 from pi_notebook.agent.tool import ConsoleText, ToolResult
+from pi_notebook.ai import keys
 from pi_notebook.ai.abort import AbortController
 from pi_notebook.ai.messages import ToolCall
+from pi_notebook.ai.model import Model
 from pi_notebook.errors import ToolError
 from pi_notebook.tools import _process, _shell_output
 from pi_notebook.tools._process import shell
@@ -137,6 +139,25 @@ def test_keys_of_providers_are_not_handed_on(tools: Tools, monkeypatch: pytest.M
     assert "secret-value" not in text
     assert "MY_SETTING=kept" in text
     assert "matplotlib_inline" not in text
+
+
+@pytest.mark.parametrize(
+    "command", ["env", "printenv MINE COPY", "echo $MINE$COPY", f"{PYTHON} -c 'import os; print(os.environ)'"]
+)
+def test_a_key_is_not_handed_on_under_any_name(tools: Tools, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(keys, "_asked", set())
+    monkeypatch.setattr(keys, "_seen", set())
+    monkeypatch.setenv("MINE", "sk-mine-0123456789")
+    monkeypatch.setenv("COPY", "sk-mine-0123456789\n")
+    assert "0123456789" in tools.bash.call(command=command).text
+    Model("m", "openai-completions", api_key_env="MINE")
+    assert "0123456789" not in tools.bash.call(command=command).text
+
+
+def test_a_placeholder_for_a_key_hides_no_other_variable(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "none")
+    monkeypatch.setenv("MY_SETTING", "none")
+    assert tools.bash.call(command="echo ${VLLM_API_KEY-hidden} $MY_SETTING").text == "hidden none"
 
 
 def test_an_environment_can_be_given(root: Path) -> None:
