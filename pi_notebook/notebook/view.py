@@ -49,6 +49,7 @@ class RunView:
         items: What happened, in order; it only grows.
         queued: Steering messages that the model has not got yet.
         being_said: A person has sent a word whose last letters are on their way; it will be in `queued` in a moment.
+        turn: Replies of the model, with the one that is awaited.
         retry: A word about a request that is being repeated, or "".
         version: Goes up with every change.
     """
@@ -263,6 +264,8 @@ class RunView:
         match message:
             case AssistantMessage():
                 self._replied = True
+                if message.stop_reason == "aborted" and not _says_anything(message):
+                    self.turn -= 1  # after a stop the loop ends with a reply that nobody was asked for
                 for index, content in enumerate(message.content):
                     if content.type == "tool_call":
                         self._call_is_whole(index, content)
@@ -408,3 +411,7 @@ class RunView:
             self.cost += usage.cost.total
         elif usage.total_tokens or usage.input or usage.output:
             self.cost = None
+
+
+def _says_anything(message: AssistantMessage) -> bool:
+    return any(block.type != "text" or block.text for block in message.content)

@@ -6,12 +6,13 @@ import asyncio
 from typing import Any
 
 from pi_notebook.agent.agent import Agent
-from pi_notebook.agent.events import MessageEnd, MessageStart, MessageUpdate, ToolExecutionEnd
+from pi_notebook.agent.events import MessageEnd, MessageStart, MessageUpdate, ToolExecutionEnd, TurnStart
 from pi_notebook.agent.execution import ABORTED
 from pi_notebook.agent.hooks import BeforeToolCallResult, Decision
 from pi_notebook.agent.tool import ConsoleText, Progress, Tool, ToolResult
 from pi_notebook.ai.apis.scripted import call, scripted, thinking
 from pi_notebook.ai.messages import AssistantMessage, Cost, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
+from pi_notebook.notebook._header import head_line
 from pi_notebook.notebook._items import ConsoleTail
 from pi_notebook.notebook.view import RunView
 from tests.browser.states import Play
@@ -225,6 +226,30 @@ def test_a_failed_reply_says_why_and_once() -> None:
     view.apply(MessageEnd(AssistantMessage(stop_reason="error", error_message="401: bad key")))
     view.notice("401: bad key", "error")
     assert [(item.kind, item.text) for item in view.items if item.kind == "notice"] == [("notice", "401: bad key")]
+
+
+def test_a_turn_that_a_stop_left_without_a_reply_is_not_counted() -> None:
+    play = Play()
+    one = play.call("c1", "look", {})
+    play.end_reply("tool_use")
+    play.start(one)
+    play.finish(one, ToolResult.failure("stopped"))
+    ended = AssistantMessage(stop_reason="aborted", error_message="stopped by the user")
+    for event in (TurnStart(), MessageStart(ended), MessageEnd(ended)):
+        play.view.apply(event)
+    play.view.finish("stopped")
+    assert head_line(play.view).split(" · ")[1] == "1 turn"
+    stored = RunView("m")
+    stored.replay([AssistantMessage([ToolCall("c1", "look", {})]), ToolResultMessage("c1", "look", []), ended])
+    assert stored.turn == 1
+
+
+def test_a_turn_that_was_stopped_in_the_middle_of_its_reply_counts() -> None:
+    play = Play()
+    play.end_reply()
+    play.view.apply(TurnStart())
+    play.view.apply(MessageEnd(AssistantMessage([TextContent("half a sen")], stop_reason="aborted")))
+    assert play.view.turn == 2
 
 
 def test_after_the_end_nothing_changes_and_what_was_open_is_stopped() -> None:
