@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..agent.execute_phase import INTERRUPTED
+from ..agent.execution import ABORTED
 from ..agent.tool import Host, ToolContext
 from ..agent.workers import outcome_of
-from .bridge import Bridge
+from ..errors import ToolError
+from .bridge import Bridge, CallInterrupted
 from .output import capture_in_row
 
 if TYPE_CHECKING:
@@ -36,11 +39,19 @@ class NotebookHost(Host):
         self._breathed = 0.0
 
     async def run_plain(self, function: Callable[[], T], context: ToolContext) -> T:
+        began = False
+
         def call() -> T:
-            context.signal.raise_if_aborted()  # Stop was clicked while this call waited for its turn
+            nonlocal began
+            if context.signal.aborted:  # Stop was clicked while this call waited for its turn
+                raise ToolError(ABORTED)
+            began = True
             return function()
 
-        return await outcome_of(self._bridge.call(call))
+        try:
+            return await outcome_of(self._bridge.call(call))
+        except CallInterrupted as error:  # in the words of calls that run elsewhere
+            raise ToolError(INTERRUPTED if began else ABORTED) from error
 
     def breathe(self) -> None:
         """Let clicks in while a plain function occupies the cell's thread, so that Stop works in it."""
