@@ -44,6 +44,7 @@ def compile_given(
     whole = _whole(own, names)
     if whole is None:
         _refuse_mismatch(tool_name, own, names)
+    defaults = _defaults(own)
     known = {each.name for each in own if not each.variadic}
     rest = next((each.name for each in own if each.kind == VAR_KEYWORD), None)
 
@@ -55,13 +56,19 @@ def compile_given(
             value = validate_with_pydantic(name, model, arguments)
         if whole is not None:
             return {whole: value}
-        given_values = {n: getattr(value, n) for n in value.model_fields_set} if model is not None else dict(value)
+        given_values = _fields_of(value, defaults) if model is not None else dict(value)
         if rest is not None:
             extras = {n: given_values.pop(n) for n in list(given_values) if n not in known}
             given_values[rest] = extras
         return given_values
 
-    return Compiled(schema, convert, order, contexts, _defaults(own), uses_pydantic=model is not None)
+    return Compiled(schema, convert, order, contexts, defaults, uses_pydantic=model is not None)
+
+
+def _fields_of(instance: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, and the model's default for the rest where the function has none of its own."""
+    missing = (name for name in type(instance).model_fields if name not in defaults)
+    return {name: getattr(instance, name) for name in {*instance.model_fields_set, *missing}}
 
 
 def _whole(own: list[Parameter], names: set[str]) -> str | None:

@@ -25,6 +25,11 @@ class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def literal_schema(self, schema: Any) -> dict[str, Any]:
+        if any(isinstance(value, bytes) for value in schema["expected"]):  # pydantic would take no text for them
+            return self.handle_invalid_for_json_schema(schema, "bytes in a Literal")
+        return super().literal_schema(schema)
+
 
 class Conversion:
     """Checked arguments -> values by parameter name."""

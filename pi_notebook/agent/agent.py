@@ -218,7 +218,11 @@ class Agent:
         raise AgentError("An event loop is running here: use `await agent.prompt(...)` instead of `agent.run(...)`.")
 
     async def stream(self, prompt: Prompt, images: Sequence[ImageContent] = ()) -> AsyncIterator[AgentEvent]:
-        """`prompt` as an async iterator of its events. Leaving it early aborts the run."""
+        """`prompt` as an async iterator of its events.
+
+        Closing it early aborts the run. `break` alone leaves the closing for later; `contextlib.aclosing` around it
+        closes it, and waits for the end of the run, where it is left.
+        """
         events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         unsubscribe = self.subscribe(lambda event, _: events.put_nowait(event))
         task = asyncio.ensure_future(self.prompt(prompt, images))

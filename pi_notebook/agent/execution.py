@@ -6,6 +6,7 @@ Each call ends in exactly one tool-result message, whatever happens; messages co
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ from typing import Any
 
 from ..ai.abort import AbortSignal
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
-from ..errors import ToolError
+from ..errors import AgentError, ToolError
 from . import tool as contract
 from .attempts import Attempt, Attempts, Interrupted, Patience
 from .events import (
@@ -237,12 +238,14 @@ class ToolCalls:
         )
         while True:
             decision = self.approve(question)
-            if not isinstance(decision, Decision):
+            if inspect.isawaitable(decision):
                 otherwise = partial(self._end, aborted(prepared))
                 try:
                     decision = await attempt.until_abort(decision, WHILE_ASKING, otherwise)
                 except Interrupted:
                     return aborted(prepared)
+            if not isinstance(decision, Decision):
+                raise AgentError(f"approve must answer with a Decision, not {decision!r:.100}.")
             if decision.kind == "block":
                 return blocked(prepared, decision.reason or "A person blocked this call.")
             if decision.kind != "edit":

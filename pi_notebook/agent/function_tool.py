@@ -61,7 +61,7 @@ class FunctionTool(Tool, Generic[P, R]):
         base = base_function(function)
         doc = read_docstring(_docstring(function))
         self._doc = doc
-        self.name = options.get("name") or _default_name(function)
+        self.name = _default_name(function) if options.get("name") is None else options["name"]
         self.label = options.get("label") or ""
         self.prepare_arguments = options.get("prepare_arguments")
         self.execution_mode = options.get("execution_mode")
@@ -103,8 +103,10 @@ class FunctionTool(Tool, Generic[P, R]):
                 f"Tool {self.name!r}: approval must be True, False or a plain function of the arguments, "
                 f"not {self.approval!r:.100}."
             )
-        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
-            raise ToolDefinitionError(f"Tool {self.name!r}: timeout must be seconds above 0, not {self.timeout!r}.")
+        for option in ("name", "description"):
+            given = self.options.get(option)
+            if given is not None and not isinstance(given, str):
+                raise ToolDefinitionError(f"Tool {self.name!r}: {option} must be text, not {given!r:.100}.")
 
     def _compile(self, namespace: Mapping[str, Any] | None = None) -> Compiled:
         given = self.options.get("parameters")

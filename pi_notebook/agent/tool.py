@@ -145,6 +145,16 @@ class Tool:
                 f"Tool {self.name!r}: constrained_sampling must be 'prefer', 'require' or None, "
                 f"not {self.constrained_sampling!r}."
             )
+        if not isinstance(self.label, str):
+            raise ToolDefinitionError(f"Tool {self.name!r}: label must be text, not {self.label!r:.100}.")
+        if self.prepare_arguments is not None and not callable(self.prepare_arguments):
+            raise ToolDefinitionError(
+                f"Tool {self.name!r}: prepare_arguments must be a function of the raw arguments, "
+                f"not {self.prepare_arguments!r:.100}."
+            )
+        is_time = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool) and self.timeout > 0
+        if self.timeout is not None and not is_time:
+            raise ToolDefinitionError(f"Tool {self.name!r}: timeout must be seconds above 0, not {self.timeout!r}.")
         self.label = self.label or self.name
         if isinstance(vars(self).get("parameters"), Mapping):  # a FunctionTool compiles its own, when it can
             self._refuse_unusable_schema()

@@ -202,6 +202,14 @@ def test_an_approver_that_raises_blocks_the_call() -> None:
     assert recorder.ran == []
 
 
+def test_an_answer_that_is_no_decision_blocks_the_call_and_says_so() -> None:
+    recorder = Recorder()
+    approve: Any = lambda question: True  # noqa: E731
+    (text,) = run(recorder, approve)
+    assert "approve must answer with a Decision, not True." in text
+    assert recorder.ran == []
+
+
 def test_a_call_that_a_person_makes_in_code_is_not_asked_about() -> None:
     recorder = Recorder()
     assert recorder.tool.call(n=3).text == "wiped 3"

@@ -376,6 +376,11 @@ class TestOptions:
             ({"thread": "main"}, "thread must be 'worker' or None, not 'main'"),
             ({"approval": "yes"}, "approval must be True, False or a plain function"),
             ({"timeout": 0}, "timeout must be seconds above 0, not 0"),
+            ({"timeout": True}, "timeout must be seconds above 0, not True"),
+            ({"prepare_arguments": 5}, "prepare_arguments must be a function of the raw arguments, not 5"),
+            ({"description": 5}, "description must be text, not 5"),
+            ({"label": 5}, "label must be text, not 5"),
+            ({"name": ""}, "Tool name '' cannot be used"),
             ({"executor": 3}, "executor must have submit()"),
             ({"name": "my tool"}, "Tool name 'my tool' cannot be used"),
             ({"execution_mode": "both"}, "execution_mode must be 'sequential', 'parallel' or None"),
@@ -420,6 +425,12 @@ class TestOptions:
 
         assert run(whole, text="a", limit="5") == "Query(text='a', limit=5)"
         assert run(parts, text="a") == "a 3"
+
+        @tool(parameters=Query)
+        def bare(text, limit):  # type: ignore[no-untyped-def]
+            return f"{text} {limit}"
+
+        assert run(bare, text="a") == "a 10", "what the schema promised"
 
     def test_parameters_that_the_function_does_not_take_are_refused(self) -> None:
         schema = {"type": "object", "properties": {"n": {}, "m": {}}}

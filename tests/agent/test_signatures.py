@@ -42,7 +42,17 @@ class NotJson:
 class TestRefusedParameters:
     @pytest.mark.parametrize(
         "annotation",
-        [Callable[[int], int], NotJson, threading.Event, type[int], typing.Self, list[NotJson], Optional[NotJson], 3],
+        [
+            Callable[[int], int],
+            NotJson,
+            threading.Event,
+            type[int],
+            typing.Self,
+            list[NotJson],
+            Optional[NotJson],
+            Literal[b"x"],
+            3,
+        ],
         ids=str,
     )
     def test_a_type_without_a_json_form_is_refused_by_name_in_one_line(self, annotation: Any) -> None:
