@@ -22,10 +22,11 @@ def size_of(count: int, unit: str = "characters") -> str:
     return f"{count / 1_000:.0f} KB" if count >= 10_000 else f"{count:,} {unit}"
 
 
-def as_json(value: Any, *, indent: int | None = None) -> str:
+def as_json(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
     """`value` as JSON text; what JSON cannot hold as its `repr`."""
     try:
-        return without_lone_surrogates(json.dumps(value, ensure_ascii=False, indent=indent, default=repr))
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=repr, sort_keys=sort_keys)
+        return without_lone_surrogates(text)
     except Exception:  # the `repr` of somebody's class, too
         return f"<{type(value).__name__} that cannot be shown>"
 
@@ -114,11 +115,33 @@ def change_html(before: Any, after: Any) -> str:
 
 
 def change_text(before: Any, after: Any) -> str:
-    """What an edit changed: a diff by lines of readable JSON, hidden characters named."""
+    """What an edit changed, argument by argument, hidden characters named; "" if nothing."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        before, after = {"arguments": before}, {"arguments": after}
+    lines: list[str] = []
+    for key in dict.fromkeys([*before, *after]):
+        values = [arguments[key] for arguments in (before, after) if key in arguments]
+        if len(values) < 2 or not same_json(*values):
+            lines += _changed_lines(str(key), values, added=key not in before)
+    return "\n".join(lines)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether both say the same as JSON, where 1, 1.0 and true differ and the order of keys does not count."""
+    return as_json(one, sort_keys=True) == as_json(other, sort_keys=True)
+
+
+def _changed_lines(key: str, values: list[Any], added: bool) -> list[str]:
+    """`- limit: 10` and `+ limit: 5`; of longer values the lines that differ, under the name."""
     import difflib
 
-    old, new = (
-        visible(as_json(value, indent=1)[:_FOLDED], keep_newlines=True).split("\n") for value in (before, after)
-    )
-    lines = list(difflib.unified_diff(old, new, n=0, lineterm=""))
-    return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
+    name = visible(key[:_INLINE_VALUE])
+    raw = all(isinstance(value, str) for value in values) and any("\n" in value for value in values)
+    texts = [value if raw else _value_text(value) for value in values]
+    shown = [visible(text[:_FOLDED], keep_newlines=True).split("\n") for text in texts]
+    old, new = shown if len(shown) == 2 else ([], shown[0]) if added else (shown[0], [])
+    if len(old) <= 1 and len(new) <= 1:
+        return [f"{sign} {name}: {line}" for sign, lines in (("-", old), ("+", new)) for line in lines]
+    changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if not line.startswith("@@")]
+    body = [f"{line[0]}     {line[1:]}" for line in changed[2:]]
+    return [f"  {name}:", *(body or ["      (it changed after what is shown of it)"])]

@@ -22,33 +22,37 @@ class FormError(PiNotebookError):
 class Form:
     """One field per property; what has no field of its own type is a text area with JSON.
 
-    An optional property that was not given stays left out as long as its field is empty.
+    A field that nobody touches gives back what was given, to the letter; a property that was not given stays left out
+    as long as its field is empty.
     """
 
     def __init__(self, schema: Mapping[str, Any], arguments: dict[str, Any]) -> None:
         self._fields: dict[str, tuple[Any, Callable[[Any], Any]]] = {}
-        self._given = set(arguments)
+        self._given = arguments
         properties = schema.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         for name in [*properties, *(key for key in arguments if key not in properties)]:
             given = name in arguments
             self._fields[name] = _field(name, properties.get(name), given, arguments.get(name))
         self.widgets = [field for field, _ in self._fields.values()]
+        self._first = {name: field.value for name, (field, _) in self._fields.items()}
 
     def read(self) -> dict[str, Any]:
-        """The arguments as the fields say.
+        """The arguments as the fields say, in the order in which they were given, new ones after them.
 
         Raises:
             FormError: A field cannot be read.
         """
         arguments = {}
-        for name, (field, read) in self._fields.items():
-            if name not in self._given and field.value in ("", None):
-                continue
-            try:
-                arguments[name] = read(field.value)
-            except ValueError as error:
-                raise FormError(f"{visible(name)}: {error}") from None
+        for name in dict.fromkeys([*self._given, *self._fields]):
+            field, read = self._fields[name]
+            if name in self._given and field.value == self._first[name]:
+                arguments[name] = self._given[name]
+            elif name in self._given or field.value not in ("", None):
+                try:
+                    arguments[name] = read(field.value)
+                except ValueError as error:
+                    raise FormError(f"{visible(name)}: {error}") from None
         return arguments
 
 

@@ -9,7 +9,7 @@ import ipywidgets
 
 from ..agent.hooks import Decision, Question
 from ..errors import ToolError
-from ._arguments import arguments_html, as_json, fits_question, size_of
+from ._arguments import arguments_html, as_json, fits_question, same_json, size_of
 from ._form import Form, FormError
 from ._parts import close_whole
 from ._style import part
@@ -135,7 +135,8 @@ class QuestionBox:
             return
         self._said.value = ""
         self._settle()
-        self._tell(Decision("edit", arguments=arguments))
+        changed = not same_json(arguments, self.question.arguments)
+        self._tell(Decision("edit", arguments=arguments) if changed else Decision("approve"))
 
 
 def _question_html(question: Question, label: str) -> str:

@@ -195,6 +195,16 @@ def test_an_edit_is_checked_against_the_schema_before_it_is_sent() -> None:
     assert [(d.kind, d.arguments) for _, d in answers] == [("edit", {"table": "sales", "limit": 7})]
 
 
+def test_an_edit_that_changes_nothing_is_an_approval() -> None:
+    schema = {"type": "object", "properties": {"x": {}, "y": {"type": "number"}, "z": {"type": "integer"}}}
+    play, _ = asking(schema, {"z": 123456789012345678901234567890, "x": None, "y": 1e20})
+    card, answers, _ = make_card(play)
+    named(card, "Edit").click()
+    named(card, "Run edited").click()
+    wait_for(lambda: bool(answers))
+    assert [(d.kind, d.arguments) for _, d in answers] == [("approve", None)]
+
+
 def test_going_back_from_an_edit_leaves_the_arguments_as_they_were() -> None:
     play, _ = asking({"type": "object", "properties": {"table": {"type": "string"}}})
     card, answers, _ = make_card(play)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pi_notebook.notebook._arguments import as_json, change_text
 from pi_notebook.notebook._form import Form, FormError
 
 SCHEMA = {
@@ -107,3 +108,33 @@ def test_hidden_characters_in_a_field_are_told_of() -> None:
     assert widget.description == "a"
     (widget,) = Form({}, {"a": "x\u202ey"}).widgets
     assert widget.description == "a ⚠ hidden characters"
+
+
+def test_what_nobody_touched_comes_back_as_it_was_and_in_its_order() -> None:
+    arguments = {"z": 123456789012345678901234567890, "count": 1e20, "y": 1e20, "x": None, "a": {"q": 1, "b": [1.0]}}
+    properties = {"a": {"type": "object"}, "count": {"type": "integer"}, "x": {}, "y": {"type": "number"}}
+    read = Form({"properties": properties}, arguments).read()
+    assert as_json(read) == as_json(arguments)
+
+
+def test_one_changed_field_changes_nothing_else() -> None:
+    form = Form(SCHEMA, ARGUMENTS)
+    field(form, "count").value = "4"
+    assert list(form.read().items()) == list({**ARGUMENTS, "count": 4}.items())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ({"a": 1, "b": {"p": 1, "q": 2}}, {"b": {"q": 2, "p": 1}, "a": 1}, ""),
+        ({"a": 1}, {"a": True}, "- a: 1\n+ a: true"),
+        ({"a": 1, "b": "x"}, {"b": "y", "new": None, "a": 1}, '- b: "x"\n+ b: "y"\n+ new: null'),
+        ({"a": 1, "b": 2}, {"b": 2}, "- a: 1"),
+        ({"code": "one\ntwo\nthree"}, {"code": "one\n2\nthree"}, "  code:\n-     two\n+     2"),
+        ({"a": "@@ x\ny"}, {"a": "@@ z\ny"}, "  a:\n-     @@ x\n+     @@ z"),
+        ({"a": "x"}, {"a": "x\u202e"}, '- a: "x"\n+ a: "x[U+202E]"'),
+        ({}, {"a": "x\ny"}, "  a:\n+     x\n+     y"),
+    ],
+)
+def test_a_change_is_told_argument_by_argument(before: Any, after: Any, text: str) -> None:
+    assert change_text(before, after) == text
