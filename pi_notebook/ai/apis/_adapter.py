@@ -15,7 +15,7 @@ from ...errors import PiNotebookError, ProviderError
 from .._failures import describe_error, failure, redact, secrets_of
 from .._sse import SseEvent
 from ..abort import Aborted
-from ..json_arguments import without_lone_surrogates
+from ..json_arguments import is_deeper_than, without_lone_surrogates
 from ..messages import AssistantMessage, Cost, Message, TextContent, ThinkingContent, ToolResultMessage, Usage
 from ..model import THINKING_LEVELS, Context, Model, StreamOptions, ThinkingLevel, ToolSpec
 from ..stream import Reply, StreamEvent
@@ -150,12 +150,31 @@ def without_surrogates(value: Any) -> Any:
     return value
 
 
+_DECODER = json.JSONDecoder(strict=False)  # raw control characters in a text are plain to read
+_MAX_DEPTH = 500  # of what is read; half of what can be encoded again
+
+
+def parse_json(text: str) -> Any:
+    """The value that a server wrote as JSON.
+
+    Raises:
+        ValueError: It is none, or nested too deep to be handed on.
+    """
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if text.count("[") + text.count("{") > _MAX_DEPTH and is_deeper_than(_MAX_DEPTH, [value]):
+        raise ValueError("nested too deep")
+    return value
+
+
 def decode_json(data: bytes, model: Model) -> Any:
     """The JSON of one event; a `ProviderError` that shows it if it is none."""
     text = data.decode("utf-8", "replace")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         shown = text if len(text) <= 200 else f"{text[:200]}..."
         raise failure(model, f"the stream holds something that is not JSON: {shown}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,8 @@ from ..json_arguments import call_arguments
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, parse_json, priced, server_error
+from ._shapes import count_in, object_in, objects_in, text_in
 
 # Words that stand for hidden reasoning, also in saved transcripts; the API itself gets the opaque data back.
 REDACTED = "[Reasoning redacted]"
@@ -70,7 +70,7 @@ class AnthropicReply:
             if name in self._handlers:
                 event = self._decode(data)
                 # The type inside is what counts, as in the official clients.
-                handler = self._handlers.get(event.get("type", name))
+                handler = self._handlers.get(text_in(event, "type") or name)
                 if handler is not None:
                     yield from handler(event)
             elif name == "error":
@@ -95,9 +95,9 @@ class AnthropicReply:
 
     def _decode(self, data: bytes) -> dict[str, Any]:
         try:
-            event = json.loads(data)
+            event = parse_json(data.decode("utf-8", "replace"))
         except ValueError:
-            mended = call_arguments(data.decode("utf-8", "replace"))  # raw control characters, bad escapes
+            mended = call_arguments(data.decode("utf-8", "replace"))  # bad escapes
             event = mended[0] if len(mended) == 1 else None
             if not isinstance(event, dict):
                 decode_json(data, self.model)
@@ -114,7 +114,7 @@ class AnthropicReply:
             raise server_error(self.model, said)
         if said.get("type") == "message":
             yield from self._message_start({"message": said})
-            for index, block in enumerate(said.get("content") or ()):
+            for index, block in enumerate(objects_in(said, "content")):
                 yield from self._block_start({"index": index, "content_block": block})
                 yield from self._block_stop({"index": index})
             yield from self._message_delta({"delta": said, "usage": said.get("usage")})
@@ -122,11 +122,11 @@ class AnthropicReply:
 
     def _message_start(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         self._started = True
-        message = event.get("message") or {}
-        usage = message.get("usage") or {}
-        self.reply.response_id = message.get("id")
-        self._counts = {ours: usage.get(theirs) or 0 for ours, theirs in _COUNTS.items()}
-        self._cache_write_1h = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+        message = object_in(event, "message")
+        usage = object_in(message, "usage")
+        self.reply.response_id = text_in(message, "id") or None
+        self._counts = {ours: count_in(usage, theirs) or 0 for ours, theirs in _COUNTS.items()}
+        self._cache_write_1h = count_in(object_in(usage, "cache_creation"), "ephemeral_1h_input_tokens") or 0
         self._count()
         yield from ()
 
@@ -137,11 +137,11 @@ class AnthropicReply:
 
     def _block_start(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         reply = self.reply
-        block = event["content_block"]
+        block = object_in(event, "content_block")
         kind = block.get("type")
         if kind not in ("text", "thinking", "redacted_thinking", "tool_use"):
             return
-        index = event.get("index")
+        index = _index_of(event)
         if index in self._open:  # the server forgot to end the block before
             yield from self._close(self._open.pop(index))
         self._open[index] = place = len(reply.blocks)
@@ -163,10 +163,10 @@ class AnthropicReply:
             opened.pieces.append(as_text(block.get("text")))
 
     def _delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
-        place = self._open.get(event.get("index"))
+        place = self._open.get(_index_of(event))
         if place is None:
             return
-        delta = event["delta"]
+        delta = object_in(event, "delta")
         kind = delta.get("type")
         block = self.reply.blocks[place]
         if kind == "text_delta" and block.kind == "text":
@@ -179,7 +179,7 @@ class AnthropicReply:
             block.signature = (block.signature or "") + as_text(delta.get("signature"))
 
     def _block_stop(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
-        place = self._open.pop(event.get("index"), None)
+        place = self._open.pop(_index_of(event), None)
         if place is not None:
             yield from self._close(place)
 
@@ -209,21 +209,19 @@ class AnthropicReply:
             yield reply.toolcall_end(place, arguments)
 
     def _message_delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
-        delta = event.get("delta") or {}
-        reason = delta.get("stop_reason")
-        if reason:
+        delta = object_in(event, "delta")
+        if reason := as_text(delta.get("stop_reason")):
             self.reply.raw_stop_reason = reason
             self._stop_reason = _STOP_REASONS.get(reason)
             if self._stop_reason is None:
                 raise failure(self.model, f"the reply stopped for a reason that is not known here: {reason}")
-            self._refusal = _refusal(reason, delta.get("stop_details"))
-        usage = event.get("usage") or {}
+            self._refusal = _refusal(reason, object_in(delta, "stop_details"))
+        usage = object_in(event, "usage")
         for ours, theirs in _COUNTS.items():
-            if usage.get(theirs) is not None:
-                self._counts[ours] = usage[theirs]
-        details = usage.get("output_tokens_details") or {}
-        if details.get("thinking_tokens") is not None:
-            self._reasoning = details["thinking_tokens"]
+            if (count := count_in(usage, theirs)) is not None:
+                self._counts[ours] = count
+        reasoning = count_in(object_in(usage, "output_tokens_details"), "thinking_tokens")
+        self._reasoning = self._reasoning if reasoning is None else reasoning
         self._count()
         yield from ()
 
@@ -232,9 +230,14 @@ class AnthropicReply:
         yield from ()
 
 
-def _refusal(reason: str, details: Any) -> str:
+def _index_of(event: dict[str, Any]) -> int | str | None:
+    """The server's name of a block, as far as it can be one."""
+    index = event.get("index")
+    return index if isinstance(index, int | str) else None
+
+
+def _refusal(reason: str, said: dict[str, Any]) -> str:
     """Why the model or the provider refused, in the provider's words where there are any."""
-    said = details if isinstance(details, dict) else {}
     text = "the model refused to answer" if reason == "refusal" else f"the provider stopped the reply ({reason})"
     if said.get("category"):
         text = f"{text} ({said['category']})"
@@ -244,6 +247,6 @@ def _refusal(reason: str, details: Any) -> str:
 def _json_or_text(data: bytes) -> Any:
     text = data.decode("utf-8", "replace")
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return text

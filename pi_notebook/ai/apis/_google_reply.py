@@ -13,6 +13,7 @@ from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
 from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
+from ._shapes import count_in, object_in, objects_in, text_in
 
 _STOP_REASONS: dict[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
 _REFUSALS = {
@@ -84,22 +85,22 @@ class GoogleReply:
             yield from self._end_block()
             raise server_error(self.model, chunk)
         reply = self.reply
-        reply.response_id = reply.response_id or chunk.get("responseId")
-        candidate = next(iter(chunk.get("candidates") or ()), None) or {}
-        for part in (candidate.get("content") or {}).get("parts") or ():
+        reply.response_id = reply.response_id or text_in(chunk, "responseId") or None
+        candidate = next(iter(objects_in(chunk, "candidates")), {})
+        for part in objects_in(object_in(candidate, "content"), "parts"):
             if part.get("text") is not None:
                 yield from self._text(part)
             if isinstance(part.get("functionCall"), dict):
                 yield from self._end_block()
                 yield from self._call(part)
-        if reason := candidate.get("finishReason"):
+        if reason := as_text(candidate.get("finishReason")):
             reply.raw_stop_reason = self._finish_reason = reason
-            self._finish_message = candidate.get("finishMessage") or ""
+            self._finish_message = text_in(candidate, "finishMessage")
             if reason not in _STOP_REASONS and reason not in _REFUSALS:
                 raise failure(self.model, f"the reply stopped for a reason that is not known here: {reason}")
-        if feedback := chunk.get("promptFeedback"):
+        if feedback := object_in(chunk, "promptFeedback"):
             self._block_reason = _why_blocked(feedback) or self._block_reason
-        if (usage := chunk.get("usageMetadata")) is not None:
+        if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._count(usage)
 
     def _text(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -137,15 +138,15 @@ class GoogleReply:
             yield reply.toolcall_end(place, arguments)
 
     def _count(self, usage: dict[str, Any]) -> None:
-        cached = usage.get("cachedContentTokenCount") or 0
-        thoughts = usage.get("thoughtsTokenCount") or 0
+        cached = count_in(usage, "cachedContentTokenCount") or 0
+        thoughts = count_in(usage, "thoughtsTokenCount") or 0
         self.reply.usage = priced(
             self.model,
-            input=(usage.get("promptTokenCount") or 0) - cached,
-            output=(usage.get("candidatesTokenCount") or 0) + thoughts,
+            input=max(0, (count_in(usage, "promptTokenCount") or 0) - cached),
+            output=(count_in(usage, "candidatesTokenCount") or 0) + thoughts,
             cache_read=cached,
             reasoning=thoughts,
-            total_tokens=usage.get("totalTokenCount") or 0,
+            total_tokens=count_in(usage, "totalTokenCount") or 0,
         )
 
 
@@ -156,7 +157,7 @@ def _why_blocked(feedback: dict[str, Any]) -> str:
         return ""
     found = [
         f"{rating.get('category')} {rating.get('probability')}".removeprefix("HARM_CATEGORY_")
-        for rating in feedback.get("safetyRatings") or ()
+        for rating in objects_in(feedback, "safetyRatings")
         if rating.get("blocked") or rating.get("probability") in ("MEDIUM", "HIGH")
     ]
     said = f"the prompt was blocked ({', '.join([str(reason), *found])})"

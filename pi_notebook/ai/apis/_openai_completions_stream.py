@@ -20,6 +20,7 @@ from ..model import Model
 from ..stream import Reply, StreamEvent
 from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
 from ._openai_completions_compat import compat_of
+from ._shapes import count_in, object_in, objects_in, text_in
 
 Json = dict[str, Any]
 
@@ -126,9 +127,12 @@ class CompletionsDecoder:
         if type(chunk) is not dict or chunk.get("usage") or chunk.get("x_groq"):
             return None
         choices = chunk.get("choices")
-        if not choices or len(choices) != 1 or choices[0].get("finish_reason") or choices[0].get("usage"):
+        if type(choices) is not list or len(choices) != 1:
             return None
-        news = {key: value for key, value in (choices[0].get("delta") or {}).items() if value}
+        choice = _choice_of(chunk)
+        if choice.get("finish_reason") or choice.get("usage"):
+            return None
+        news = {key: value for key, value in object_in(choice, "delta").items() if value}
         news.pop("role", None)
         if len(news) != 1:
             return None
@@ -136,10 +140,9 @@ class CompletionsDecoder:
             return _Template.of(data, b'"content":', self._text, False)
         calls = news.get("tool_calls")
         if type(calls) is list and len(calls) == 1 and self._last_call is not None:
-            call = calls[0]
-            function = call.get("function") or {}
-            is_piece = not call.get("id") and not function.get("name")
-            if is_piece and type(function.get("arguments")) is str and function["arguments"]:
+            call = calls[0] if isinstance(calls[0], dict) else {}
+            function = object_in(call, "function")
+            if not call.get("id") and not function.get("name") and text_in(function, "arguments"):
                 return _Template.of(data, b'"arguments":', self._last_call, True)
         return None
 
@@ -150,30 +153,23 @@ class CompletionsDecoder:
         if chunk.get("error") or name == "error" or chunk.get("object") == "error":
             raise server_error(self._model, chunk)
         reply = self.reply
-        if not reply.response_id and isinstance(chunk.get("id"), str):
-            reply.response_id = chunk["id"]
-        served_by = chunk.get("model")
-        if isinstance(served_by, str) and served_by and served_by != self._model.id:
+        reply.response_id = reply.response_id or text_in(chunk, "id") or None
+        served_by = text_in(chunk, "model")
+        if served_by and served_by != self._model.id:
             reply.response_model = reply.response_model or served_by
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict):
-            choice = {}
-        if choices is None:
+        choice = _choice_of(chunk)
+        if chunk.get("choices") is None:
             self._odd = chunk
         else:
             self._saw_chunk = True
-        groq = chunk.get("x_groq")
-        usage = chunk.get("usage") or choice.get("usage") or (isinstance(groq, dict) and groq.get("usage"))
-        if isinstance(usage, dict):
+        groq = object_in(chunk, "x_groq")
+        if usage := object_in(chunk, "usage") or object_in(choice, "usage") or object_in(groq, "usage"):
             reply.usage = _usage(usage, self._model)
         if choice.get("error"):
             raise server_error(self._model, choice)
         if choice.get("finish_reason"):
             self._finish_reason = reply.raw_stop_reason = str(choice["finish_reason"])
-        delta = choice.get("delta") or choice.get("message")
-        if isinstance(delta, dict):
-            yield from self._delta(delta)
+        yield from self._delta(object_in(choice, "delta") or object_in(choice, "message"))
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         content = delta.get("content")
@@ -186,18 +182,15 @@ class CompletionsDecoder:
         if refusal := delta.get("refusal"):
             yield from self._add_text(str(refusal))
         for field in _REASONING_FIELDS:
-            reasoning = delta.get(field)
-            if isinstance(reasoning, str) and reasoning:
+            if reasoning := text_in(delta, field):
                 yield from self._add_thinking(reasoning, field)
                 break
-        calls = delta.get("tool_calls")
-        for call in calls if isinstance(calls, list) else [calls] if isinstance(calls, dict) else ():
-            if isinstance(call, dict):
-                yield from self._add_call(call)
-        if isinstance(legacy := delta.get("function_call"), dict):
+        alone = object_in(delta, "tool_calls")
+        for call in [alone] if alone else objects_in(delta, "tool_calls"):
+            yield from self._add_call(call)
+        if legacy := object_in(delta, "function_call"):
             yield from self._add_call({"function": legacy})
-        details = delta.get("reasoning_details")
-        for detail in details if isinstance(details, list) else ():
+        for detail in objects_in(delta, "reasoning_details"):
             self._add_detail(detail)
 
     def _add_text(self, text: str) -> Iterator[StreamEvent]:
@@ -284,12 +277,10 @@ class CompletionsDecoder:
             return False
         return isinstance(call_arguments(block.text)[-1], dict)
 
-    def _add_detail(self, detail: Any) -> None:
+    def _add_detail(self, detail: Json) -> None:
         """Encrypted reasoning that has to go back on the call with its id."""
-        if not isinstance(detail, dict) or detail.get("type") != "reasoning.encrypted":
-            return
-        call_id, data = detail.get("id"), detail.get("data")
-        if not (isinstance(call_id, str) and call_id and isinstance(data, str) and data):
+        call_id = text_in(detail, "id")
+        if detail.get("type") != "reasoning.encrypted" or not call_id or not text_in(detail, "data"):
             return
         if call_id in self._call_of:
             self.reply.blocks[self._call_of[call_id]].signature = compact_json(detail)
@@ -349,6 +340,13 @@ _STOPPED = {
 }
 
 
+def _choice_of(chunk: Json) -> Json:
+    """The first choice, which is the only one: requests ask for no more."""
+    choices = chunk.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}
+
+
 def _text_of(value: Any) -> str:
     return without_lone_surrogates(value) if isinstance(value, str) else "" if value is None else str(value)
 
@@ -369,21 +367,16 @@ def _parts(content: Any) -> tuple[str, str]:
 
 def _usage(said: Json, model: Model) -> Any:
     """Counts as the server gives them; cached tokens are a part of its prompt tokens, not of our `input`."""
-
-    def count(source: Any, key: str) -> int | None:
-        value = source.get(key) if isinstance(source, dict) else None
-        return int(value) if isinstance(value, int | float) else None
-
     details = said.get("prompt_tokens_details")
-    read = count(details, "cached_tokens")
+    read = count_in(details, "cached_tokens")
     if read is None:
-        read = count(said, "prompt_cache_hit_tokens") or 0
-    written = count(details, "cache_write_tokens") or 0
+        read = count_in(said, "prompt_cache_hit_tokens") or 0
+    written = count_in(details, "cache_write_tokens") or 0
     return priced(
         model,
-        input=max(0, (count(said, "prompt_tokens") or 0) - read - written),
-        output=count(said, "completion_tokens") or 0,
+        input=max(0, (count_in(said, "prompt_tokens") or 0) - read - written),
+        output=count_in(said, "completion_tokens") or 0,
         cache_read=read,
         cache_write=written,
-        reasoning=count(said.get("completion_tokens_details"), "reasoning_tokens") or 0,
+        reasoning=count_in(said.get("completion_tokens_details"), "reasoning_tokens") or 0,
     )

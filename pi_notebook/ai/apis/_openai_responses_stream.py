@@ -18,7 +18,8 @@ from ..json_arguments import without_lone_surrogates as clean
 from ..messages import Cost, StopReason, ThinkingContent, Usage
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
+from ._shapes import count_in, object_in, objects_in, text_in
 
 Json = dict[str, Any]
 
@@ -75,28 +76,28 @@ class ResponsesDecoder:
         if handler is not None:
             yield from handler(event)
         elif kind == "response.created":
-            self.reply.response_id = _response_of(event).get("id")
+            self.reply.response_id = text_in(object_in(event, "response"), "id") or None
         elif kind in _ENDINGS:
-            self._end(_response_of(event))
+            self._end(object_in(event, "response"))
         elif kind == "response.failed":
-            self._fail(_response_of(event))
+            self._fail(object_in(event, "response"))
         elif kind == "error" or name == "error" or (kind is None and event.get("error")):
             raise server_error(self._model, event)
         elif event.get("object") == "response":  # a server that does not stream
-            for index, item in enumerate(event.get("output") or ()):
+            for index, item in enumerate(objects_in(event, "output")):
                 yield from self._done({"output_index": index, "item": item})
             self._end(event)
 
     # -- items
 
     def _begin(self, place: Any, item: Json) -> Iterator[StreamEvent]:
-        kind = _KINDS.get(item.get("type") or "")
+        kind = _KINDS.get(text_in(item, "type"))
         if kind is None:
             return
         if kind == "tool_call":
-            call_id, item_id = item.get("call_id") or new_call_id(), item.get("id")
+            call_id, item_id = text_in(item, "call_id") or new_call_id(), text_in(item, "id")
             start: Any = self.reply.toolcall_start(
-                f"{call_id}|{item_id}" if item_id else call_id, _text_of(item, "name")
+                f"{call_id}|{item_id}" if item_id else call_id, text_in(item, "name")
             )
             if text := _arguments_of(item):
                 self.reply.blocks[start.content_index].pieces.append(clean(text))
@@ -110,15 +111,15 @@ class ResponsesDecoder:
         return index if index is not None and self.reply.blocks[index].kind == kind else None
 
     def _added(self, event: Json) -> Iterator[StreamEvent]:
-        yield from self._begin(_place_of(event), _item_of(event))
+        yield from self._begin(_place_of(event), object_in(event, "item"))
 
     def _text(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "text")) is not None:
-            yield self.reply.text_delta(index, clean(_text_of(event, "delta")))
+            yield self.reply.text_delta(index, clean(text_in(event, "delta")))
 
     def _thinking(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "thinking")) is not None:
-            yield self.reply.thinking_delta(index, clean(_text_of(event, "delta")))
+            yield self.reply.thinking_delta(index, clean(text_in(event, "delta")))
 
     def _thinking_part(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "thinking")) is not None:
@@ -126,7 +127,7 @@ class ResponsesDecoder:
 
     def _arguments(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "tool_call")) is not None:
-            yield self.reply.toolcall_delta(index, clean(_text_of(event, "delta")))
+            yield self.reply.toolcall_delta(index, clean(text_in(event, "delta")))
 
     def _all_arguments(self, event: Json) -> Iterator[StreamEvent]:
         """The whole text once more: what deltas did not bring is a last delta."""
@@ -139,17 +140,17 @@ class ResponsesDecoder:
                 yield self.reply.toolcall_delta(index, whole[len(before) :])
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
-        item, place = _item_of(event), _place_of(event)
+        item, place = object_in(event, "item"), _place_of(event)
         if place not in self._open:
             yield from self._begin(place, item)
-        index = self._at(event, _KINDS.get(item.get("type") or "", ""))
+        index = self._at(event, _KINDS.get(text_in(item, "type"), ""))
         if index is None:
             return
         del self._open[place]
         block, reply = self.reply.blocks[index], self.reply
         if block.kind == "text":
             if isinstance(item.get("content"), list):
-                block.pieces = [clean("".join(_text_of(part, "text", "refusal") for part in item["content"]))]
+                block.pieces = [clean("".join(text_in(part, "text", "refusal") for part in item["content"]))]
             signature = {"v": 1, "id": item.get("id"), "phase": item.get("phase")}
             block.signature = compact_json({key: value for key, value in signature.items() if value is not None})
             yield reply.text_end(index)
@@ -157,7 +158,7 @@ class ResponsesDecoder:
             said = _joined(item.get("summary")) or _joined(item.get("content"))
             block.pieces = [clean(said)] if said else block.pieces
             block.signature = compact_json(item)
-            self._reasoning[item.get("id")] = index
+            self._reasoning[text_in(item, "id")] = index
             yield reply.thinking_end(index)
         else:
             yield from self._end_call(index, item)
@@ -166,7 +167,7 @@ class ResponsesDecoder:
         """Close a call; several objects in its arguments are several calls."""
         reply = self.reply
         block = reply.blocks[index]
-        block.name = block.name or _text_of(item, "name")
+        block.name = block.name or text_in(item, "name")
         first, *others = call_arguments(_arguments_of(item) or block.text)
         yield reply.toolcall_end(index, first)
         for arguments in others:
@@ -181,20 +182,19 @@ class ResponsesDecoder:
         self._response = response
         self.is_over = True
         reply = self.reply
-        reply.response_id = response.get("id") or reply.response_id
-        for item in response.get("output") or ():
-            if isinstance(item, dict) and item.get("type") == "reasoning" and item.get("encrypted_content"):
+        reply.response_id = text_in(response, "id") or reply.response_id
+        for item in objects_in(response, "output"):
+            if item.get("type") == "reasoning" and item.get("encrypted_content"):
                 self._complete_reasoning(item)
-        usage = response.get("usage")
-        if isinstance(usage, dict):
-            tier = response.get("service_tier") or self._model.sampling_params.get("service_tier")
+        if usage := object_in(response, "usage"):
+            tier = text_in(response, "service_tier") or self._model.sampling_params.get("service_tier")
             reply.usage = _at_tier(_usage(usage, self._model), tier, self._model)
-        status, reason = response.get("status"), _why_incomplete(response)
+        status, reason = as_text(response.get("status")) or None, _why_incomplete(response)
         reply.raw_stop_reason = f"{status}.{reason}" if reason else status
 
     def _complete_reasoning(self, item: Json) -> None:
         """Azure may send the encrypted reasoning only now; without it the reply cannot be sent back."""
-        index = self._reasoning.get(item.get("id"))
+        index = self._reasoning.get(text_in(item, "id"))
         closed = self.reply.blocks[index].closed if index is not None else None
         if index is None or not isinstance(closed, ThinkingContent) or not closed.thinking_signature:
             return
@@ -204,7 +204,7 @@ class ResponsesDecoder:
             self.reply.blocks[index].closed = replace(closed, thinking_signature=signature)
 
     def _fail(self, response: Json) -> None:
-        self.reply.raw_stop_reason = response.get("status")
+        self.reply.raw_stop_reason = as_text(response.get("status")) or None
         if error := response.get("error"):
             raise server_error(self._model, error)
         raise failure(self._model, _why_incomplete(response) or "the reply failed, without a reason")
@@ -219,7 +219,7 @@ class ResponsesDecoder:
             block = self.reply.blocks[index]
             if block.kind == "tool_call":
                 self.reply.toolcall_end(index, call_arguments(block.text)[0])
-        status = self._response.get("status")
+        status = as_text(self._response.get("status")) or None
         reason = _why_incomplete(self._response)
         if status == "incomplete" and reason != "max_output_tokens":
             raise failure(
@@ -239,27 +239,9 @@ class ResponsesDecoder:
 _INCOMPLETE = {"content_filter": "the provider's content filter stopped the reply"}
 
 
-def _response_of(event: Json) -> Json:
-    response = event.get("response")
-    return response if isinstance(response, dict) else {}
-
-
 def _place_of(event: Json) -> int | None:
     place = event.get("output_index")
     return place if isinstance(place, int) else None
-
-
-def _item_of(event: Json) -> Json:
-    item = event.get("item")
-    return item if isinstance(item, dict) else {}
-
-
-def _text_of(source: Any, *keys: str) -> str:
-    for key in keys:
-        value = source.get(key) if isinstance(source, dict) else None
-        if isinstance(value, str):
-            return value
-    return ""
 
 
 def _arguments_of(source: Json) -> str:
@@ -269,19 +251,18 @@ def _arguments_of(source: Json) -> str:
 
 
 def _joined(parts: Any) -> str:
-    return "\n\n".join(_text_of(part, "text") for part in parts) if isinstance(parts, list) else ""
+    return "\n\n".join(text_in(part, "text") for part in parts) if isinstance(parts, list) else ""
 
 
 def _why_incomplete(response: Json) -> str:
-    return _text_of(response.get("incomplete_details"), "reason")
+    return text_in(response.get("incomplete_details"), "reason")
 
 
 def _usage(said: Json, model: Model) -> Usage:
     """Counts as the server gives them; cached tokens are a part of its input tokens, not of ours."""
 
     def count(source: Any, key: str) -> int:
-        value = source.get(key) if isinstance(source, dict) else None
-        return int(value) if isinstance(value, int | float) else 0
+        return count_in(source, key) or 0
 
     details = said.get("input_tokens_details")
     read, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pi_notebook.ai.apis._adapter import ReplyDecoder
+from pi_notebook.ai.apis._anthropic_reply import AnthropicReply
+from pi_notebook.ai.apis._google_reply import GoogleReply
+from pi_notebook.ai.apis._openai_completions_stream import CompletionsDecoder
+from pi_notebook.ai.apis._openai_responses_stream import ResponsesDecoder
 from pi_notebook.ai.message_json import message_from_json, message_to_json
+from pi_notebook.ai.messages import AssistantMessage
 from pi_notebook.ai.model import Model
 from pi_notebook.ai.stream import Done, Error
+from pi_notebook.errors import ProviderError
 
 from .servers import reply_to, sse
 
@@ -63,8 +72,13 @@ REPLIES: dict[str, list[Any]] = {
         {"type": "response.completed", "response": {"id": "r", "status": "completed", "usage": {"input_tokens": 3}}},
     ],
 }  # fmt: skip
-INSTEAD = st.sampled_from(
-    [None, True, 0, -1, 7, 1.5, "", "x", "\ud83d", '{"a": 1}{"a": 2}', "[1", [], [None], [[]], {}, {"a": {}}]
+NUMBERS = [0, -1, 7, 1.5, 1e308, float("inf"), 10**400]
+TEXTS = ["", "x", "0", "\ud83d", '{"a": 1}{"a": 2}', "[1"]
+ODD = [None, True, *NUMBERS, *TEXTS, [], [None], [[]], ["x"], [{}], {}, {"a": {}}, {"text": [0]}]
+INSTEAD = st.sampled_from(ODD) | st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=5,
 )
 
 
@@ -100,6 +114,107 @@ def test_replies_are_whole_before_they_are_damaged(api: str) -> None:
     assert reply.message.text == "x"
 
 
+DECODERS: dict[str, Callable[[Model], ReplyDecoder]] = {
+    "anthropic-messages": AnthropicReply,
+    "google-generative-ai": GoogleReply,
+    "openai-completions": lambda model: CompletionsDecoder(model, ["add"]),
+    "openai-responses": ResponsesDecoder,
+}
+
+
+def decode(api: str, events: list[Any]) -> AssistantMessage:
+    """What becomes of `events`; raises what the decoder raises."""
+    decoder = DECODERS[api](Model("m", api, "p", "http://server.test"))
+    for event in events:
+        kind = event.get("type") if isinstance(event, dict) and api == "anthropic-messages" else None
+        data = event if isinstance(event, str) else json.dumps(event)
+        list(decoder.feed([(kind if isinstance(kind, str) else "", data.encode("utf-8", "replace"))]))
+    list(decoder.finish())
+    return decoder.reply.snapshot()
+
+
+@pytest.mark.parametrize("api", REPLIES)
+def test_each_part_of_a_reply_may_be_missing_or_anything(api: str) -> None:
+    tried = 0
+    for number in range(len(REPLIES[api])):
+        for place in range(len(places(REPLIES[api][number]))):
+            for odd in [*ODD, "leave out"]:
+                events = json.loads(json.dumps(REPLIES[api]))
+                container, key = places(events[number])[place]
+                if odd == "leave out":
+                    del container[key]
+                else:
+                    container[key] = odd
+                with contextlib.suppress(ProviderError):
+                    decode(api, events)
+                tried += 1
+    assert tried > 500
+
+
+@pytest.mark.parametrize("api", REPLIES)
+@pytest.mark.parametrize("depth", [400, 600, 980, 100_000])
+def test_nesting_without_end_is_no_crash(api: str, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    for number in range(len(REPLIES[api])):
+        for place in range(len(places(REPLIES[api][number]))):
+            events = json.loads(json.dumps(REPLIES[api]))
+            container, key = places(events[number])[place]
+            container[key] = "@"
+            body = sse(*events, named=True).replace(b'"@"', deep.encode())
+            assert "could not be understood" not in reply_to(Model("m", api, "p", "http://server.test"), body).error
+
+
+# Not even an error: what makes no sense is passed over.
+IGNORED: dict[str, list[Any]] = {
+    "anthropic-messages": [
+        {"type": "content_block_start", "index": 9},
+        {"type": "content_block_start", "index": [], "content_block": "x"},
+        {"type": "content_block_delta", "index": 0},
+        {"type": "content_block_delta", "index": 1, "delta": None},
+        {"type": "content_block_delta", "index": {}, "delta": {"type": "text_delta", "text": "y"}},
+        {"type": "content_block_stop", "index": [0]},
+        {"type": "message_delta", "delta": None, "usage": "x"},
+        {"type": "message_delta", "usage": {"output_tokens": "x", "output_tokens_details": [1]}},
+    ],
+    "google-generative-ai": [
+        {"candidates": {}},
+        {"candidates": ["x"]},
+        {"candidates": [{"content": "x"}], "usageMetadata": "x"},
+        {"candidates": [{"content": {"parts": [None, "x", 1]}}], "promptFeedback": [1]},
+        {"candidates": [{"content": {"parts": 3}, "finishReason": None}]},
+    ],
+    "openai-completions": [
+        {"choices": [None]},
+        {"choices": {}},
+        {"choices": "x"},
+        {"choices": [{"delta": "hi"}]},
+        {"choices": [{"delta": [1]}]},
+        {"choices": [{"delta": {"tool_calls": [None]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": "x"}]}}]},
+        {"choices": [], "usage": "x", "x_groq": [1]},
+        7,
+        [None],
+    ],
+    "openai-responses": [
+        {"type": "response.output_item.added", "output_index": [], "item": {"type": ["x"]}},
+        {"type": "response.output_item.done", "output_index": 7, "item": None},
+        {"type": "response.output_text.delta", "output_index": {}, "delta": "y"},
+        {"type": "response.output_text.delta", "output_index": 0, "delta": ["y"]},
+        {"type": ["x"]},
+        "[]",
+    ],
+}
+
+
+@pytest.mark.parametrize(("api", "event"), [(api, event) for api, events in IGNORED.items() for event in events])
+def test_an_event_that_makes_no_sense_is_passed_over_wherever_it_comes(api: str, event: Any) -> None:
+    whole = decode(api, REPLIES[api])
+    for place in range(1, len(REPLIES[api])):
+        message = decode(api, [*REPLIES[api][:place], event, *REPLIES[api][place:]])
+        assert message.content == whole.content
+        assert (message.usage, message.stop_reason) == (whole.usage, whole.stop_reason)
+
+
 @pytest.mark.parametrize("api", REPLIES)
 @given(data=st.data())
 def test_any_reply_is_a_well_formed_row_of_events(api: str, data: st.DataObject) -> None:
@@ -119,5 +234,6 @@ def test_any_reply_is_a_well_formed_row_of_events(api: str, data: st.DataObject)
         closed.update([place] if step == "end" else [])
     message = reply.message
     assert [part.type.replace("_", "") for part in message.content] == opened
+    assert "could not be understood" not in reply.error
     assert bool(message.error_message) == (message.stop_reason in ("error", "aborted"))
     assert message_from_json(message_to_json(message)) == message
