@@ -46,8 +46,8 @@ def test_a_row_says_who_decided_and_what_an_edit_changed() -> None:
     play = finished("done")
     html = render_html(play.view)
     assert "edited and approved by you at" in html
-    assert "- &quot;limit&quot;: 10" in html
-    assert "+ &quot;limit&quot;: 5" in html
+    assert "- limit: 10" in html
+    assert "+ limit: 5" in html
 
 
 def test_a_table_and_a_picture_survive() -> None:
@@ -249,7 +249,7 @@ def test_the_markdown_of_a_run_holds_its_calls_and_results() -> None:
     written = render_markdown(finished("done").view)
     assert '- ✓ **plot** `table="sales"` (done, 1.8 s)' in written
     assert "[image: image/png]" in written
-    assert '```diff\n- "limit": 10\n+ "limit": 5\n```' in written
+    assert "```diff\n- limit: 10\n+ limit: 5\n```" in written
 
 
 def test_a_word_that_came_too_late_is_named_in_every_form() -> None:
