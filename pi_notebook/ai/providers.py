@@ -237,25 +237,48 @@ def checked_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable or re.search(r"\s", address):
-        raise ModelError(f"{address!r} is no address of a server: it has to be like http://127.0.0.1:8080/v1.")
+        raise ModelError(_no_server(address))
     if parts.username or parts.password:
         raise ModelError("A base URL must not hold a password: put it into a header, or name a key with --api-key-env.")
     return _ENDPOINTS.sub("", address)
 
 
+def _no_server(address: str) -> str:
+    shown = re.sub(r"(^|//)[^/]*@", r"\1***@", address)
+    return f"{shown!r} is no address of a server: it has to be like http://127.0.0.1:8080/v1."
+
+
 def _address_from_environment(provider: Provider, name: str, value: str) -> str:
-    if name == "OLLAMA_HOST":  # as Ollama reads it: host, host:port or a URL; 0.0.0.0 is where it listens
-        parts = urlsplit(value if "://" in value else f"http://{value}")
-        host = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else parts.hostname
-        host = f"[{host}]" if ":" in host else host
-        port = parts.port or (443 if parts.scheme == "https" else 11434)
-        value = f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
-    elif name == "AZURE_OPENAI_RESOURCE_NAME":
-        value = f"https://{value}.openai.azure.com"
     try:
+        if name == "OLLAMA_HOST":
+            value = _ollama_address(value)
+        elif name == "AZURE_OPENAI_RESOURCE_NAME":
+            value = f"https://{value}.openai.azure.com"
         return _whole_address(provider, value)
-    except (ModelError, ValueError) as error:
+    except ModelError as error:
         raise ModelError(f"The environment variable {name}: {error}") from None
+
+
+def _ollama_address(value: str) -> str:
+    """As Ollama reads it: host, host:port or a URL, IPv6 also without brackets; 0.0.0.0 is where it listens."""
+    address = value if "://" in value else f"http://[{value}]" if _is_ipv6(value) else f"http://{value}"
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 11434)
+    except ValueError:
+        raise ModelError(_no_server(value)) from None
+    host = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else parts.hostname
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
+
+
+def _is_ipv6(text: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(text).version == 6
+    except ValueError:
+        return False
 
 
 def _whole_address(provider: Provider, address: str) -> str:
@@ -266,8 +289,11 @@ def _whole_address(provider: Provider, address: str) -> str:
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(address)
-    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        raise ModelError(_no_server(address)) from None
 
 
 # -- keys --------------------------------------------------------------------------------------------------------
@@ -281,7 +307,8 @@ def find_key(model: Model, options: StreamOptions | None = None) -> tuple[str | 
     goes where the model is.
 
     Raises:
-        ModelError: The provider needs a key and none is set, or the variable that was named is empty.
+        ModelError: The provider needs a key and none is set, the variable that was named is empty, or an address is
+            none.
     """
     if options is not None and options.api_key:
         return options.api_key, "the api_key given"

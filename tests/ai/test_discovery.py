@@ -1,4 +1,6 @@
+import contextlib
 import json
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -150,3 +152,84 @@ def test_a_proxy_is_used_for_other_machines_and_never_for_this_one(monkeypatch: 
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", f"{address}/v1")
         assert "openai-compatible:corp-7b" in [usable.name for usable in usable_models()]
+
+
+@pytest.mark.parametrize("value", ["host:notaport", "[::1", "::1"])
+def test_an_address_that_is_none_breaks_nothing(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", value)
+    assert default_model() is PRACTICE
+    assert [usable.name for usable in usable_models()] == ["practice"]
+
+
+ODD_ANSWERS = [
+    {"data": [{"id": ""}, {"id": "  "}, {"id": "a\nb"}, {"id": 5}, {"id": ["x"]}, 7, {"id": "good"}]},
+    {"data": {"id": "x"}},
+    {"data": 5},
+    b"[" * 200_000,
+    b'{"data": [{"id": "\xff"}]}',
+    b"",
+]
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
+def test_an_odd_answer_of_a_server_is_no_error(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    with serving(lambda path, body: answer) as (address, _):
+        monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", f"{address}/v1")
+        monkeypatch.setenv("OLLAMA_HOST", address)
+        names = [usable.name for usable in usable_models()]
+    assert names == ["openai-compatible:good"] * (answer is ODD_ANSWERS[0]) + ["practice"]
+
+
+@pytest.mark.parametrize("shown", [None, [], {}, {"capabilities": 5}, {"capabilities": "tools"}, b"[" * 200_000])
+def test_an_odd_answer_of_ollama_about_a_model_passes_it_over(monkeypatch: pytest.MonkeyPatch, shown: Any) -> None:
+    good = ollama(("odd", []), ("good", ["tools"]))
+
+    def answer(path: str, body: Any) -> Any:
+        return shown if body == {"model": "odd"} else good(path, body)
+
+    with serving(answer) as (address, _):
+        monkeypatch.setenv("OLLAMA_HOST", address)
+        assert default_model().label == "ollama:good"
+
+
+@pytest.mark.parametrize(
+    "start", [b"HTTP/1.1 200 X\r\n", b"HTTP/1.1 200 X\r\n\r\n", b"HTTP/1.1 200 X\r\ncontent-length: 999999999\r\n\r\n"]
+)
+@pytest.mark.parametrize("piece", [b" ", b"x: y\r\n" * 5_000])
+def test_a_server_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch, start: bytes, piece: bytes) -> None:
+    monkeypatch.setattr(discovery, "ASK_SECONDS", 0.3)
+    monkeypatch.setattr(discovery, "MAX_ANSWER", 1_000_000)
+    hung_up = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            connection = listening.accept()[0]
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(start)
+                while not hung_up.wait(0.01):
+                    connection.sendall(piece)
+            hung_up.set()
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{listening.getsockname()[1]}")
+        asked: list[Any] = []
+        asking = threading.Thread(target=lambda: asked.append(default_model()), daemon=True)
+        asking.start()
+        asking.join(20)
+        assert asked == [PRACTICE]
+        assert hung_up.wait(20), "the connection stays open"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OPENAI_COMPATIBLE_API_KEY", "schl\u00fcssel"),
+        ("OPENAI_COMPATIBLE_API_KEY", "a\nb"),
+        ("ALL_PROXY", "what://is:this"),
+    ],
+)
+def test_what_no_request_can_be_made_with_is_no_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://models.test/v1")
+    monkeypatch.setenv(name, value)
+    assert [usable.name for usable in usable_models()] == ["practice"]

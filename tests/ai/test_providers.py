@@ -1,12 +1,14 @@
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pi_notebook.ai import keys
 from pi_notebook.ai.messages import Usage
 from pi_notebook.ai.model import Model, StreamOptions
 from pi_notebook.ai.prices import cost_of, facts_of, known_models
-from pi_notebook.ai.providers import PRACTICE, PROVIDERS, find_key, require_key, resolve_model
+from pi_notebook.ai.providers import PRACTICE, PROVIDERS, checked_address, find_key, require_key, resolve_model
 from pi_notebook.errors import ModelError
 
 SECRET = "sk-0123456789abcdef"
@@ -110,6 +112,11 @@ def test_an_address_may_be_pasted_with_its_endpoint(given: str) -> None:
         ("box:1234", "http://box:1234/v1"),
         ("https://box", "https://box:443/v1"),
         ("[::1]:5", "http://[::1]:5/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+        ("::1", "http://[::1]:11434/v1"),
+        ("::", "http://127.0.0.1:11434/v1"),
+        ("fe80::2", "http://[fe80::2]:11434/v1"),
+        (":5", "http://127.0.0.1:5/v1"),
     ],
 )
 def test_ollama_host_is_read_as_ollama_reads_it(monkeypatch: pytest.MonkeyPatch, value: str, address: str) -> None:
@@ -120,6 +127,50 @@ def test_ollama_host_is_read_as_ollama_reads_it(monkeypatch: pytest.MonkeyPatch,
 def test_a_broken_address_in_a_variable_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "nonsense")
     assert refused("openai-compatible:m").startswith("The environment variable OPENAI_COMPATIBLE_BASE_URL: 'nonsense'")
+
+
+@pytest.mark.parametrize(
+    "value", ["host:notaport", "host:70000", "::1:11434", "[::1", "ftp://host", "a b", "http://a]b"]
+)
+def test_an_ollama_host_that_is_none_names_the_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", value)
+    text = refused("ollama:m")
+    assert text.startswith("The environment variable OLLAMA_HOST: '")
+    assert text.endswith("' is no address of a server: it has to be like http://127.0.0.1:8080/v1.")
+
+
+ADDRESS = st.lists(
+    st.sampled_from(["http://", "https:", "::1", "[", "]", ":", "/", "a.b", "0", "99999", "@", "%", "\u2100", "\\"])
+)
+
+
+@given(
+    ADDRESS.map("".join).filter(str.strip),
+    st.sampled_from(["OLLAMA_HOST", "AZURE_OPENAI_RESOURCE_NAME", "OPENAI_COMPATIBLE_BASE_URL"]),
+)
+def test_any_text_in_a_variable_is_an_address_or_a_model_error(value: str, name: str) -> None:
+    provider = next(p for p in PROVIDERS.values() if name in p.base_url_names)
+    with pytest.MonkeyPatch.context() as patch:
+        for each in provider.base_url_names:
+            patch.delenv(each, raising=False)
+        patch.setenv(name, value)
+        try:
+            model = resolve_model(f"{provider.name}:m")
+        except ModelError as error:
+            assert str(error).startswith(f"The environment variable {name}: ")
+        else:
+            assert checked_address(model.base_url) == model.base_url
+
+
+def test_a_password_in_an_address_that_is_none_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (f"me:{SECRET}@host:port", f"http://me:{SECRET}@host:port"):
+        monkeypatch.setenv("OLLAMA_HOST", value)
+        assert SECRET not in refused("ollama:m") and "***@host:port" in refused("ollama:m")
+
+
+def test_a_model_whose_address_is_none_is_a_model_error() -> None:
+    with pytest.raises(ModelError, match="'http://host:port' is no address of a server"):
+        find_key(Model("m", "openai-completions", "openai", "http://host:port"))
 
 
 @pytest.mark.parametrize(
