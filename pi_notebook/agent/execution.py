@@ -79,17 +79,21 @@ class Finalized:
 
     @cached_property
     def message(self) -> ToolResultMessage:
-        result = self.result
-        return ToolResultMessage(
-            self.call.id,
-            self.call.name,
-            result.content,
-            result.details,
-            result.usage,
-            result.added_tool_names,
-            result.is_error,
-            result.duration_ms,
-        )
+        return result_message(self.call.id, self.call.name, self.result)
+
+
+def result_message(call_id: str, name: str, result: ToolResult) -> ToolResultMessage:
+    """The message that tells the model what the call came to."""
+    return ToolResultMessage(
+        call_id,
+        name,
+        result.content,
+        result.details,
+        result.usage,
+        result.added_tool_names,
+        result.is_error,
+        result.duration_ms,
+    )
 
 
 class ToolCalls:

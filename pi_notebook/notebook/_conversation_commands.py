@@ -137,7 +137,7 @@ def _resume(magics: AgentMagics, path: Path, session: str | None, number: str) -
     last = history.path[-1]
     text = f"Resumed the conversation of {_when(last.time)}: {_count(history.path)}, the last {_short(last.prompt)!r}."
     if last.outcome is None:
-        text += " The kernel ended during that one; calls that were open are marked as interrupted."
+        text += " The kernel ended during that one; calls that were open are marked as interrupted or as not run."
     return _with_notices("\n".join([text, *notices]), magics)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..ai.messages import Message, TextContent, ToolCall, ToolResultMessage, now_ms
@@ -24,6 +24,31 @@ KERNEL_ENDED = (
     "This tool call was interrupted: the kernel ended before there was a result. "
     "It is not known how far the tool came; what it had done by then may stay done."
 )
+NEVER_BEGAN = "This tool call did not run: the kernel ended before it began."
+
+
+@dataclass
+class CallsSoFar:
+    """How far the calls of a turn's last reply came: their results are messages only when all of a batch have ended.
+
+    Args:
+        began: Ids of those whose own code began, in that order.
+        ended: What they came to, each with what the transcript tells of it (see `past_runs`).
+    """
+
+    began: list[str] = field(default_factory=list)
+    ended: list[tuple[ToolResultMessage, Record]] = field(default_factory=list)
+
+    def results(self, calls: Iterable[ToolCall], interrupted: str, not_run: str) -> Iterator[ToolResultMessage]:
+        """One for each of `calls`: what it came to, else an error that says one of the two."""
+        began, ended = list(self.began), [result for result, _ in self.ended]
+        for call in calls:
+            result = next((each for each in ended if each.tool_call_id == call.id), None)
+            ended = [each for each in ended if each is not result]
+            text = interrupted if call.id in began else not_run
+            if call.id in began:
+                began.remove(call.id)
+            yield result or _failure(call, text)
 
 
 @dataclass(eq=False)
@@ -39,6 +64,7 @@ class CellTurn:
         outcome: How the run ended (see `RunView.outcome`); None while it runs, and if the kernel died in it.
         is_earlier: An earlier kernel ran it.
         calls: What the transcript tells of each call besides its result (see `past_runs`); known at the end.
+        so_far: How far the calls came that have no result yet; None where an older version did not tell.
         view: Gives what the run showed, as long as somebody holds that.
     """
 
@@ -51,6 +77,7 @@ class CellTurn:
     is_earlier: bool = False
     time: int = field(default_factory=now_ms)
     calls: Sequence[Record] = ()
+    so_far: CallsSoFar | None = field(default_factory=CallsSoFar, repr=False)
     view: Callable[[], RunView | None] | None = field(default=None, repr=False)
     number: int = field(default=0, init=False)
     parent: CellTurn | None = field(default=None, init=False, repr=False)
@@ -168,14 +195,34 @@ class Conversation:
         with self._lock:
             if turn.outcome is not None:
                 return
+            if message.role == "assistant":
+                turn.so_far = CallsSoFar()
             turn.messages.append(message)
             if self._is_mine(turn):
                 self._keep(self._message_record(turn, message))
 
-    def close_open_calls(self, turn: CellTurn, text: str) -> None:
-        """Give every call of `turn` that has no result an error result that says `text`."""
+    def call_began(self, turn: CellTurn, call_id: str) -> None:
+        """A call's own code is about to begin. Whatever happens then, nobody will say that it did not run."""
         with self._lock:
-            for result in mended(turn.messages, text)[len(turn.messages) :]:
+            if turn.outcome is None and turn.so_far is not None:
+                turn.so_far.began.append(call_id)
+                if self._is_mine(turn):
+                    self._keep(self._call_record(turn, call_id, "began"))
+
+    def call_ended(self, turn: CellTurn, result: ToolResultMessage, shown: Record) -> None:
+        """A call has ended; `result` will be a message once all calls of its batch have. `shown`: as in `calls`."""
+        with self._lock:
+            if turn.outcome is None and turn.so_far is not None:
+                turn.so_far.ended.append((result, shown))
+                last = next((m for m in reversed(turn.messages) if m.role == "assistant"), None)
+                is_last = last is None or len(turn.so_far.ended) >= len(last.tool_calls)  # the messages follow at once
+                if self._is_mine(turn) and not is_last:
+                    self._keep(self._end_of_call_record(turn, result, shown))
+
+    def close_open_calls(self, turn: CellTurn, interrupted: str, not_run: str) -> None:
+        """Give every call of `turn` that has no result the one it came to, else an error that says one of the two."""
+        with self._lock:
+            for result in mended(turn.messages, turn.so_far, interrupted, not_run)[len(turn.messages) :]:
                 self.add(turn, result)
 
     def end(self, turn: CellTurn, outcome: str, calls: Sequence[Record] = ()) -> None:
@@ -243,6 +290,9 @@ class Conversation:
                 yield self._message_record(turn, message)
             if turn.outcome is not None:
                 yield self._end_record(turn)
+            elif turn.so_far is not None:
+                yield from (self._call_record(turn, call_id, "began") for call_id in turn.so_far.began)
+                yield from (self._end_of_call_record(turn, *each) for each in turn.so_far.ended)
         yield self._head_record()
 
     def _turn_record(self, turn: CellTurn) -> Record:
@@ -257,10 +307,18 @@ class Conversation:
             "line": turn.line,
             "executionCount": turn.execution_count,
             "time": turn.time,
+            "tellsCalls": turn.so_far is not None,
         }
 
     def _message_record(self, turn: CellTurn, message: Message) -> Record:
         return {"type": "message", "conversation": self.id, "turn": turn.number, "message": message_record(message)}
+
+    def _call_record(self, turn: CellTurn, call_id: str, state: str) -> Record:
+        return {"type": "call", "conversation": self.id, "turn": turn.number, "id": call_id, "state": state}
+
+    def _end_of_call_record(self, turn: CellTurn, result: ToolResultMessage, shown: Record) -> Record:
+        known = {"message": message_record(result), "shown": bounded(shown)}
+        return self._call_record(turn, result.tool_call_id, "ended") | known
 
     def _end_record(self, turn: CellTurn) -> Record:
         calls = [bounded(call) for call in turn.calls]
@@ -271,9 +329,18 @@ class Conversation:
         return {"type": "head", "conversation": self.id, "turn": head and head.number}
 
 
-def mended(messages: Iterable[Message], text: str = KERNEL_ENDED) -> list[Message]:
-    """`messages` with one result per call, right behind its reply: an error result that says `text` for each call
-    that has none, and without results that belong to no call. Replies that failed or were aborted are left alone."""
+def mended(
+    messages: Iterable[Message],
+    so_far: CallsSoFar | None = None,
+    interrupted: str = KERNEL_ENDED,
+    not_run: str = NEVER_BEGAN,
+) -> list[Message]:
+    """`messages` with one result per call, right behind its reply, and without results that belong to no call.
+
+    A call of the last reply that has none gets the one it came to, else an error result that says, as far as `so_far`
+    tells, whether it was interrupted or did not run; any other, that it was interrupted. Replies that failed or were
+    aborted are left alone.
+    """
     whole: list[Message] = []
     calls: list[ToolCall] = []
     for message in messages:
@@ -283,15 +350,17 @@ def mended(messages: Iterable[Message], text: str = KERNEL_ENDED) -> list[Messag
                 continue
             calls.remove(call)
         else:
-            whole += _failures(calls, text, whole)
+            whole += _at_the_time_of(whole, [_failure(call, interrupted) for call in calls])
             is_sent = message.role == "assistant" and message.stop_reason not in ("error", "aborted")
             calls = list(message.tool_calls) if message.role == "assistant" and is_sent else []
         whole.append(message)
-    return whole + _failures(calls, text, whole)
+    known = so_far or CallsSoFar([call.id for call in calls])
+    return whole + _at_the_time_of(whole, known.results(calls, interrupted, not_run))
 
 
-def _failures(calls: Sequence[ToolCall], text: str, before: Sequence[Message]) -> list[ToolResultMessage]:
-    return [
-        ToolResultMessage(call.id, call.name, [TextContent(text)], is_error=True, timestamp=before[-1].timestamp)
-        for call in calls
-    ]
+def _at_the_time_of(before: Sequence[Message], results: Iterable[ToolResultMessage]) -> list[ToolResultMessage]:
+    return [result if result.timestamp else replace(result, timestamp=before[-1].timestamp) for result in results]
+
+
+def _failure(call: ToolCall, text: str) -> ToolResultMessage:
+    return ToolResultMessage(call.id, call.name, [TextContent(text)], is_error=True, timestamp=0)

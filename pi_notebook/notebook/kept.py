@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ai.message_json import message_from_json
 from ..ai.messages import Cost, Message, Usage
-from .conversation import THIS_KERNEL, CellTurn, History, mended
+from .conversation import THIS_KERNEL, CallsSoFar, CellTurn, History, mended
 from .records import Record
 from .store import read_records
 
@@ -42,10 +42,10 @@ class KeptConversation:
         for kept, lines in reversed(pieces):
             known = len(history.turns)
             for record in kept.records[:lines]:
-                if with_messages or record["type"] != "message":
+                if with_messages or record["type"] not in ("message", "call"):
                     _apply(record, history, turns)
             for turn in history.turns:  # what had come to an end there
-                turn.messages[:] = mended(turn.messages)
+                turn.messages[:] = mended(turn.messages, turn.so_far)
             for turn in history.turns[known:]:
                 turn.is_earlier = kept.is_earlier
                 if kept.is_earlier and turn.key is not None and turn.key[0].startswith(_PASSING_IDS):
@@ -57,7 +57,7 @@ def _apply(record: Record, history: History, turns: dict[Any, CellTurn]) -> None
     """Do again what a line tells; one that makes no sense is left out."""
     try:
         _APPLY[record["type"]](record, history, turns)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, AssertionError):
         return
 
 
@@ -69,6 +69,7 @@ def _apply_turn(record: Record, history: History, turns: dict[Any, CellTurn]) ->
         execution_count=record.get("executionCount"),
         line=str(record.get("line") or ""),
         time=min(max(int(record.get("time") or 0), 0), _TOO_LARGE),
+        so_far=CallsSoFar() if record.get("tellsCalls") is True else None,
     )
     parent = record.get("parent")
     # where the parent's line was lost, the rest of the conversation is not
@@ -81,7 +82,24 @@ def _apply_turn(record: Record, history: History, turns: dict[Any, CellTurn]) ->
 def _apply_message(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:
     message = message_from_json(record["message"])
     if is_sound(message):
-        turns[record["turn"]].messages.append(message)
+        turn = turns[record["turn"]]
+        turn.messages.append(message)
+        if message.role == "assistant" and turn.so_far is not None:
+            turn.so_far, turn.calls = CallsSoFar(), ()
+
+
+def _apply_call(record: Record, history: History, turns: dict[Any, CellTurn]) -> None:
+    turn = turns[record["turn"]]
+    assert turn.so_far is not None
+    if record["state"] == "began":
+        turn.so_far.began.append(str(record["id"]))
+        return
+    message = message_from_json(record["message"])
+    shown = record.get("shown")
+    if message.role == "tool_result" and is_sound(message):
+        shown = shown if isinstance(shown, dict) else {}
+        turn.so_far.ended.append((message, shown))
+        turn.calls = [*turn.calls, shown]
 
 
 def is_sound(message: Message) -> bool:
@@ -138,6 +156,7 @@ _TOO_LARGE = 2**47  # milliseconds: in the year 6429
 _APPLY: dict[str, Callable[[Record, History, dict[Any, CellTurn]], None]] = {
     "turn": _apply_turn,
     "message": _apply_message,
+    "call": _apply_call,
     "end": _apply_end,
     "head": _apply_head,
 }

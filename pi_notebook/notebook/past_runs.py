@@ -9,7 +9,7 @@ from ..agent.hooks import Decision, Question
 from ..ai.messages import ToolCall
 from ._items import Row
 from ._rows import SYMBOLS
-from .conversation import CellTurn
+from .conversation import NEVER_BEGAN, CellTurn
 from .records import Record
 from .view import Outcome, RunView
 
@@ -30,9 +30,16 @@ def view_of(turn: CellTurn) -> RunView:
     for message in turn.messages:
         now = max(now, message.timestamp / 1000)
         view.replay([message])
-    for row, call in zip(view.rows, turn.calls, strict=False):
-        if call.get("id") == row.tool_call_id:
-            _recall(row, call)
+    rows = list(view.rows)
+    for call in reversed(
+        turn.calls
+    ):  # ids may come again in each reply: of a run that was cut off, the last one counts
+        at = next((n for n in reversed(range(len(rows))) if rows[n].tool_call_id == call.get("id")), None)
+        if at is not None:
+            _recall(rows.pop(at), call)
+    for row in rows:
+        if row.result is not None and row.result.text == NEVER_BEGAN:
+            row.state = "stopped"
     if turn.outcome is None:
         view.notice("The kernel ended during this run.", "warning")
     view.finish(_outcome(turn))
@@ -41,15 +48,17 @@ def view_of(turn: CellTurn) -> RunView:
 
 def calls_of(view: RunView) -> list[Record]:
     """What a transcript shows of each call that is not in its messages: state, label, who decided what and when."""
-    calls: list[Record] = []
-    for row in view.rows:
-        call: Record = {"id": row.tool_call_id, "state": row.state, "label": row.label}
-        if row.decision is not None:
-            call["decision"] = dataclasses.asdict(row.decision)
-            if row.decision.kind == "edit" and row.question is not None:
-                call["asked"] = row.question.arguments
-        calls.append(call)
-    return calls
+    return [call_of(row) for row in view.rows]
+
+
+def call_of(row: Row) -> Record:
+    """The same of one call."""
+    call: Record = {"id": row.tool_call_id, "state": row.state, "label": row.label}
+    if row.decision is not None:
+        call["decision"] = dataclasses.asdict(row.decision)
+        if row.decision.kind == "edit" and row.question is not None:
+            call["asked"] = row.question.arguments
+    return call
 
 
 def _recall(row: Row, call: Record) -> None:

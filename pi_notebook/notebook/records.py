@@ -5,6 +5,8 @@ Every line has a `type` and the id of its `conversation`:
     {"type": "conversation", "version": 1, ..., "from": [id, n]}        begins; with `from`, after n lines of that one
     {"type": "turn", "turn": 1, "key": [cell, ordinal], "prompt": ...}  a cell ran, after `parent`, not after `instead`
     {"type": "message", "turn": 1, "message": {...}}                    what it added, in pi's own shape
+    {"type": "call", "turn": 1, "id": ..., "state": "began"}            a call's own code is about to begin
+    {"type": "call", "turn": 1, "id": ..., "state": "ended", "message": {...}}    it ended before others of its reply
     {"type": "end", "turn": 1, "outcome": "done"}                       how it ended; absent: the kernel died in it
     {"type": "head", "turn": 1}                                         the conversation was taken back to this turn
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..agent.agent import Agent
 from ..agent.events import AgentEvent
 from ..agent.execute_phase import ABANDONED
+from ..agent.execution import ABORTED, result_message
 from ..agent.hooks import Decision, Question
 from ..agent.result import RunResult
 from ..agent.tool import ExecutionMode, Tool
@@ -28,7 +29,7 @@ from .conversation import CellTurn, Conversation
 from .faces import Face, make_face
 from .host import NotebookHost
 from .overlap import OverlapHint
-from .past_runs import calls_of
+from .past_runs import call_of, calls_of
 from .prompt import RenderedPrompt
 from .view import Outcome, RunView
 
@@ -154,7 +155,7 @@ class CellRun:
 
     def _conclude(self) -> None:
         """Bring transcript, view, result and error to the same end, whatever happened on the other thread."""
-        self.conversation.close_open_calls(self.turn, ABANDONED.format(seconds=LEAVE_AFTER))
+        self.conversation.close_open_calls(self.turn, ABANDONED.format(seconds=LEAVE_AFTER), ABORTED)
         if not self._ended:
             self.result = RunResult(list(self.turn.messages), self.result.tool_calls)
         if self._outcome == "interrupted":
@@ -195,7 +196,7 @@ class CellRun:
             max_turns=request.max_turns,
             max_cost=request.max_cost,
             approve=approver,
-            host=NotebookHost(self.shell, self.bridge, self.view.running),
+            host=NotebookHost(self.shell, self.bridge, self._begun),
             options=options,
         )
         agent.subscribe(self._listen)
@@ -211,9 +212,27 @@ class CellRun:
             for text in self.conversation.take_notices():
                 self.view.notice(text, "warning")
         self.view.apply(event)
+        self._keep_call(event)
         if hint := self._overlap.hear(event):
             self.view.notice(hint)
         return said_by_now(self.bridge, self.view) if event.type == "turn_end" and not signal.aborted else None
+
+    def _begun(self, call_id: str) -> None:
+        """A call's own code begins. Any thread."""
+        self.conversation.call_began(self.turn, call_id)
+        self.view.running(call_id)
+
+    def _keep_call(self, event: AgentEvent) -> None:
+        """Keep on disk how far a call came: the messages of its batch may never be."""
+        if event.type == "tool_execution_start":
+            tool = next((tool for tool in self.agent.state.tools if tool.name == event.tool_name), None)
+            if tool is not None and tool.runs_on == "executor":  # when it begins there is heard only later, or never
+                self.conversation.call_began(self.turn, event.tool_call_id)
+        elif event.type == "tool_execution_end":
+            ended = (row for row in reversed(self.view.rows) if row.tool_call_id == event.tool_call_id and row.final)
+            shown = next(map(call_of, ended), {})
+            message = result_message(event.tool_call_id, event.tool_name, event.result)
+            self.conversation.call_ended(self.turn, message, shown)
 
     async def _work(self) -> None:
         ticker = asyncio.ensure_future(self._tick())

@@ -14,8 +14,17 @@ from pi_notebook.ai.handover import handover
 from pi_notebook.ai.messages import AssistantMessage, Message, TextContent, ToolCall, ToolResultMessage, UserMessage
 from pi_notebook.ai.model import Model
 from pi_notebook.notebook import kept as kept_module
-from pi_notebook.notebook.conversation import KERNEL_ENDED, CellTurn, Conversation, History, mended
+from pi_notebook.notebook.conversation import (
+    KERNEL_ENDED,
+    NEVER_BEGAN,
+    CallsSoFar,
+    CellTurn,
+    Conversation,
+    History,
+    mended,
+)
 from pi_notebook.notebook.kept import read_conversations
+from pi_notebook.notebook.past_runs import view_of
 from pi_notebook.notebook.store import ConversationLog
 
 MODEL = Model("m", "scripted")
@@ -148,23 +157,38 @@ class TestMended:
         messages = [reply("1", stop_reason="aborted"), UserMessage("x"), reply("2", stop_reason="error")]
         assert mended(messages) == messages
 
+    def test_each_call_of_the_last_reply_gets_what_is_known_of_it(self) -> None:
+        so_far = CallsSoFar(["1", "2"], [(result("1", "its own"), {})])
+        whole = mended([reply("0"), UserMessage("x"), reply("1", "2", "3")], so_far, "broken off", "not run")
+        assert [m.text for m in whole if m.role == "tool_result"] == ["broken off", "its own", "broken off", "not run"]
+        assert [m.is_error for m in whole if m.role == "tool_result"] == [True, False, True, True]
+
+    def test_calls_of_one_id_are_counted(self) -> None:
+        so_far = CallsSoFar(["1", "1"], [(result("1", "its own"), {})])
+        whole = mended([reply("1", "1", "1")], so_far)
+        assert [m.text for m in whole[1:]] == ["its own", KERNEL_ENDED, NEVER_BEGAN]
+        check_valid(whole)
+
     def test_close_open_calls_closes_those_of_the_last_reply(self) -> None:
         conversation = Conversation()
         turn = CellTurn(None, "x")
         conversation.begin(turn)
-        for message in (UserMessage("x"), reply("1", "2"), result("1")):
+        for message in (UserMessage("x"), reply("1", "2", "3", "4"), result("1")):
             conversation.add(turn, message)
-        conversation.close_open_calls(turn, "left")
-        assert [m.text for m in turn.messages[-2:]] == ["r", "left"]
-        conversation.close_open_calls(turn, "left")
-        assert len(turn.messages) == 4
+        conversation.call_began(turn, "2")
+        conversation.call_began(turn, "3")
+        conversation.call_ended(turn, result("3", "in time"), {})
+        conversation.close_open_calls(turn, "left", "not run")
+        assert [m.text for m in turn.messages[-4:]] == ["r", "left", "in time", "not run"]
+        conversation.close_open_calls(turn, "left", "not run")
+        assert len(turn.messages) == 6
 
 
 State = tuple[tuple[str, tuple[Message, ...]], ...]
 
 
 def state_of(turns: list[CellTurn]) -> State:
-    return tuple((turn.prompt, tuple(mended(turn.messages))) for turn in turns)
+    return tuple((turn.prompt, tuple(mended(turn.messages, turn.so_far))) for turn in turns)
 
 
 def check_valid(messages: list[Message]) -> None:
@@ -215,7 +239,7 @@ class CrashingKernels(RuleBasedStateMachine):
         self.snapshot()
 
     @precondition(lambda self: self.turn is not None and self.turn.outcome is None)
-    @rule(what=st.sampled_from(["user", "reply", "failed", "result", "end"]), calls=st.integers(0, 3))
+    @rule(what=st.sampled_from(["user", "reply", "failed", "began", "ended", "result", "end"]), calls=st.integers(0, 3))
     def go_on(self, what: str, calls: int) -> None:
         turn = self.turn
         assert turn is not None
@@ -229,7 +253,13 @@ class CrashingKernels(RuleBasedStateMachine):
         elif what == "end":
             self.conversation.end(turn, "done")
         elif last is not None and last.tool_calls and last.stop_reason != "error":
-            self.conversation.add(turn, result(last.tool_calls[calls % len(last.tool_calls)].id, f"r{self.count}"))
+            call_id = last.tool_calls[calls % len(last.tool_calls)].id
+            if what == "began":
+                self.conversation.call_began(turn, call_id)
+            elif what == "result":
+                self.conversation.add(turn, result(call_id, f"r{self.count}"))
+            elif len(turn.so_far.ended) + 1 < len(last.tool_calls):  # behind the last one come the messages
+                self.conversation.call_ended(turn, result(call_id, f"r{self.count}"), {})
         self.snapshot()
 
     @rule()
@@ -301,10 +331,43 @@ def test_a_kernel_that_dies_in_a_tool_call_leaves_a_conversation_that_can_go_on(
     path.write_bytes(data[: last + cut])
     (kept,), notices = read_conversations(path)
     assert prompts(kept.history()) == ["a", "b"]
-    assert [m.text for m in kept.history().path[1].messages[2:]] == ["r", KERNEL_ENDED]
+    assert [m.text for m in kept.history().path[1].messages[2:]] == ["r", NEVER_BEGAN]
     torn = "The last line of the file is torn (the kernel ended while it was written) and is left out."
     assert notices == ([torn] if cut else [])
     assert kept.history().path[1].outcome is None
+
+
+def test_after_a_crash_a_call_has_the_result_it_came_to_or_what_is_known_of_it(tmp_path: Path) -> None:
+    path = tmp_path / ".pi_notebook" / "nb.jsonl"
+    conversation = Conversation("", ConversationLog(path))
+    turn = CellTurn(("b", 0), "b")
+    conversation.begin(turn)
+    conversation.add(turn, reply("0"))
+    conversation.call_began(turn, "0")
+    conversation.add(turn, result("0"))
+    conversation.add(turn, reply("1", "2", "0"))
+    for call_id in ("1", "2"):
+        conversation.call_began(turn, call_id)
+    conversation.call_ended(turn, result("1", "its own"), {"id": "1", "state": "done", "label": "First"})
+    (kept,), _ = read_conversations(path)
+    (last,) = kept.history().path
+    texts = ["r", "its own", KERNEL_ENDED, NEVER_BEGAN]
+    assert [m.text for m in last.messages if m.role == "tool_result"] == texts
+    view = view_of(last)
+    assert [(row.label, row.state) for row in view.rows] == [
+        ("t", "done"),
+        ("First", "done"),
+        ("t", "stopped"),
+        ("t", "stopped"),
+    ]
+    again = resumed(path)
+    run(again, "c")
+    assert state_of(resumed(path).turns) == state_of(again.turns)
+    older = path.read_text().replace('"tellsCalls":true', '"x":1').splitlines()
+    path.write_text("".join(f"{line}\n" for line in older if '"type":"call"' not in line))
+    (*_, first), _ = read_conversations(path)
+    texts = ["r", KERNEL_ENDED, KERNEL_ENDED, KERNEL_ENDED]
+    assert [m.text for m in first.history().path[0].messages if m.role == "tool_result"] == texts
 
 
 def resumed(path: Path) -> Conversation:
@@ -363,7 +426,7 @@ class TestResumed:
         second = resumed(path)
         first.add(turn, result("1", "of the first kernel"))
         run(second, "b")
-        assert [m.text for m in resumed(path).turns[0].messages] == ["", KERNEL_ENDED]
+        assert [m.text for m in resumed(path).turns[0].messages] == ["", NEVER_BEGAN]
         assert state_of(resumed(path).turns) == state_of(second.turns)
 
     def test_nothing_is_written_until_the_conversation_goes_on(self, tmp_path: Path) -> None:

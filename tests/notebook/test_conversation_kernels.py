@@ -40,6 +40,20 @@ def roles(context):
 """
 
 
+BATCH = """
+import asyncio
+
+@tool
+async def drink(seconds: int) -> str:
+    "Wait beside others."
+    await asyncio.sleep(seconds)
+
+@tool(approval=True)
+def wipe(path: str) -> str:
+    "Wipe."
+"""
+
+
 class Kernels:
     """Kernels of one notebook, one after another."""
 
@@ -119,6 +133,27 @@ class TestKilled:
 
         agent(session, "roles", prompt="second again", cell_id="b").wait()
         assert session.value("out.text").split() == [*asked[:4], "user"], "the cell is known across kernels"
+
+    def test_of_a_batch_each_call_keeps_what_is_known_of_it(self, kernels: Kernels) -> None:
+        """One had ended, one ran, a plain one waited for the thread's end, one for a person."""
+        session = kernels.start()
+        session.run(BATCH)
+        batch = "[call('add', a=3, b=4), call('drink', seconds=600), call('hang', seconds=600), call('wipe', path='x'),"
+        agent(session, f"{batch} call('add', a=1, b=1)], 'never'", prompt="go")
+        session.wait_until(lambda: "hanging" in str(session.widgets), what="the plain tool to run")
+        session.wait_until(lambda: bool(session.drawn("Approve")), what="the question")
+        kernels.kill()
+
+        session = kernels.start()
+        assert "calls that were open are marked as interrupted or as not run" in said(session, "resume")
+        shown = said(session, "show")
+        assert "→ 7" in shown
+        agent(session, "lambda c: ' | '.join(m.text for m in c.messages if m.role == 'tool_result')").wait()
+        ran = "This tool call was interrupted: the kernel ended before there was a result."
+        texts = session.value("out.text").split(" | ")
+        assert texts[0] == "7"
+        assert texts[1].startswith(ran) and texts[2].startswith(ran)
+        assert texts[3:] == ["This tool call did not run: the kernel ended before it began."] * 2
 
     def test_without_resume_a_new_kernel_starts_empty_and_destroys_nothing(self, kernels: Kernels) -> None:
         session = kernels.start()

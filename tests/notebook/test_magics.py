@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +392,36 @@ def test_a_model_in_a_prompt_does_not_send_its_headers(shell: InteractiveShell) 
     agent(shell, "-m m -o out", "model {mm}, {mm.id}")
     assert "scripted" in shell.user_ns["out"].text
     assert "ABCDEF99" not in shell.user_ns["out"].text
+
+
+def test_how_far_a_call_came_is_on_disk_before_its_code_runs(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a call that another process may have begun before anybody hears of it."""
+    shell.starting_dir = str(tmp_path)
+    shell.magics_manager.registry["AgentMagics"].keep = True
+    file = tmp_path / ".pi_notebook" / "untitled.jsonl"
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+
+    def began() -> list[str]:
+        records = map(json.loads, file.read_text().splitlines())
+        return [record["id"] for record in records if record["type"] == "call" and record["state"] == "began"]
+
+    class Elsewhere(Executor):
+        def submit(self, function: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+            raise RuntimeError(f"{len(began())} had begun")
+
+    @tool
+    def here() -> str:
+        return f"{len(began())} had begun"
+
+    @tool(executor=Elsewhere())
+    def there() -> None: ...
+
+    shell.user_ns["m"] = scripted([call("here")], [call("there")], "ok")
+    agent(shell, "-m m --tools here,there -o out")
+    told = [each.result.text for each in shell.user_ns["out"].tool_calls]
+    assert told[0] == "1 had begun" and "2 had begun" in told[1]
 
 
 def _run_of_cell(shell: InteractiveShell, line: str, cell: str) -> Any:
