@@ -14,7 +14,7 @@ import pathlib
 import sys
 import types
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,15 @@ MAX_DEPTH = 4
 
 _name = type.__dict__["__qualname__"].__get__
 _module = type.__dict__["__module__"].__get__
-_SCALARS = (int, float, complex, bool, type(None), type(Ellipsis), type(NotImplemented), range)
-_SAFE_TEXT = (
+_PLAIN = (
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    type(Ellipsis),
+    type(NotImplemented),
+    range,
     decimal.Decimal,
     fractions.Fraction,
     uuid.UUID,
@@ -81,11 +88,11 @@ def summary(value: Any, *, closer: bool = False) -> Summary:
                 return Summary(name, preview=f"({type(error).__name__} while looking at it)")
     preview = text_of(value, MAX_PREVIEW)
     detail = text_of(value, 4_000, items=100) if closer else ""
-    if kind in _CONTAINERS:
+    if is_one_of(kind, _CONTAINERS):
         noun = "character" if kind is str else "byte" if kind in (bytes, bytearray) else "item"
         length = len(value)
         return Summary(name, f"{length:,} {noun}{'' if length == 1 else 's'}", sys.getsizeof(value), preview, detail)
-    if kind in _SCALARS or kind in _SAFE_TEXT:
+    if is_one_of(kind, _PLAIN):
         return Summary(name, "", sys.getsizeof(value), preview, detail)
     if kind is types.FunctionType:
         doc = value.__doc__
@@ -93,13 +100,23 @@ def summary(value: Any, *, closer: bool = False) -> Summary:
     return Summary(name, preview=preview)
 
 
+def is_one_of(kind: type, kinds: Iterable[type]) -> bool:
+    """Whether `kind` is one of these very classes. `in` would run `__eq__`, or `__hash__`, of its metaclass."""
+    return any(kind is each for each in kinds)
+
+
 def type_name(kind: type) -> str:
     """`int`, `pandas.DataFrame`, `MyClass`: without internal modules, from what the class says of itself."""
-    name, module = _name(kind).rpartition("<locals>.")[2], _module(kind)
+    name, module = _own_text(_name(kind)).rpartition("<locals>.")[2], _module(kind)
     if type(module) is not str or module in ("builtins", "__main__"):
         return shown(name)
     package = module.partition(".")[0]
     return shown(f"{package}.{name}")
+
+
+def _own_text(name: str) -> str:
+    """A name as `str` itself; Python also lets a subclass be one, with methods of its own."""
+    return str.__str__(name)
 
 
 def text_of(value: Any, limit: int, *, items: int = MAX_ITEMS) -> str:
@@ -115,14 +132,14 @@ def _pieces(value: Any, room: int, items: int, above: tuple[int, ...]) -> list[s
         return [repr(value if len(value) <= room else value[:room])]
     if kind is int and value.bit_length() > 4 * room:
         return [f"<int with {value.bit_length():,} bits>"]
-    if kind in _SCALARS or kind in _SAFE_TEXT or (kind is datetime.datetime and _known_zone(value)):
+    if is_one_of(kind, _PLAIN) or (kind is datetime.datetime and _known_zone(value)):
         return [repr(value)]
-    if kind in _BRACKETS:
+    if is_one_of(kind, _BRACKETS):
         if id(value) in above or len(above) == MAX_DEPTH:
             return ["…"]
         return _container(value, kind, room, items, (*above, id(value)))
     if kind is types.FunctionType:
-        return [f"{shown(value.__name__)}({', '.join(_parameters(value))})"]
+        return [f"{shown(_own_text(value.__name__))}({', '.join(_parameters(value))})"]
     if kind is types.ModuleType:
         name = vars(value).get("__name__")
         return [f"<module {shown(name) if type(name) is str else '?'}>"]
@@ -238,7 +255,7 @@ def _cell(value: Any) -> str:
     if numpy is not None and issubclass(kind, numpy.generic) and _module(kind) == "numpy":
         value = value.item()
     pandas = sys.modules.get("pandas")
-    if pandas is not None and kind in (pandas.Timestamp, pandas.Timedelta):
+    if pandas is not None and is_one_of(kind, (pandas.Timestamp, pandas.Timedelta)):
         return str(value.isoformat())
     if pandas is not None and (value is pandas.NaT or value is pandas.NA):
         return "missing"

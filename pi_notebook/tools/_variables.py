@@ -12,7 +12,7 @@ from ..ai.abort import AbortSignal
 from ..ai.messages import TextContent
 from ..errors import ToolError
 from ._paths import shown
-from ._preview import Summary, summary
+from ._preview import Summary, is_one_of, summary
 from ._thread_tool import thread_tool
 from ._truncate import cut_head
 
@@ -86,7 +86,7 @@ def _cut(text: str) -> str:
 
 def _group(value: Any) -> str:
     kind = type(value)
-    if kind in (types.FunctionType, types.BuiltinFunctionType):
+    if is_one_of(kind, (types.FunctionType, types.BuiltinFunctionType)):
         return "Functions"
     if kind is types.ModuleType:
         return "Modules"

@@ -125,6 +125,46 @@ class Trap(type):
         RAN.append("instancecheck")
         return True
 
+    def __subclasscheck__(cls, other: Any) -> bool:
+        RAN.append("subclasscheck")
+        return True
+
+    def __eq__(cls, other: object) -> bool:
+        RAN.append("class eq")
+        return True
+
+    def __hash__(cls) -> int:
+        RAN.append("class hash")
+        return hash(list)
+
+    def __bool__(cls) -> bool:
+        RAN.append("class bool")
+        return False
+
+    def __len__(cls) -> int:
+        RAN.append("class len")
+        return 0
+
+
+class Name(str):
+    """A name of a class or function that is not quite a text."""
+
+    def rpartition(self, separator: str, /) -> Any:
+        RAN.append("name rpartition")
+        return super().rpartition(separator)
+
+    def isprintable(self) -> bool:
+        RAN.append("name isprintable")
+        return True
+
+    def __str__(self) -> str:
+        RAN.append("name str")
+        return "lies"
+
+    def __format__(self, spec: str) -> str:
+        RAN.append("name format")
+        return "lies"
+
 
 def noted(name: str) -> Any:
     def method(self: Any, *args: Any, **options: Any) -> Any:
@@ -152,8 +192,13 @@ def trapped(*bases: type, **more: Any) -> type:
 
 def trapped_values() -> dict[str, Any]:
     plain = trapped()
+    plain.__qualname__ = Name("Secret")
     value = object.__new__(plain)
-    values: dict[str, Any] = {"plain": value, "kind": plain}
+
+    def function() -> None: ...
+
+    function.__name__ = Name("Secret")
+    values: dict[str, Any] = {"plain": value, "kind": plain, "function": function}
     for base in (list, dict, str, int, float, tuple, set, bytes, datetime.date, decimal.Decimal):
         kind = trapped(base)
         values[base.__name__] = base.__new__(kind, 2020, 1, 1) if base is datetime.date else base.__new__(kind)
@@ -180,6 +225,16 @@ def test_no_code_of_an_unknown_class_runs(name: str, closer: bool) -> None:
     assert ("Secret" in f"{found.type} {found.preview} {found.detail}") is (
         name != "module" and (closer or name != "frame")
     )
+
+
+def test_a_class_that_cannot_be_hashed_or_compared_is_one_like_any_other() -> None:
+    def fail(*args: Any) -> Any:
+        raise ValueError("no")
+
+    odd = type("Odd", (type,), dict.fromkeys(["__hash__", "__eq__", "__ne__"], fail))
+    text = listed(a=1, q=odd("Q", (), {})(), held=[odd("R", (), {})()], Kind=odd("Kind", (), {}))
+    assert text.startswith(f"a: int, {sys.getsizeof(1)} bytes; 1\nheld: list, 1 item, ")
+    assert text.endswith(" bytes; [<tests.R>]\nq: tests.Q\nClasses: Kind")
 
 
 def test_subclasses_of_known_classes_are_unknown() -> None:
