@@ -4,29 +4,66 @@ from __future__ import annotations
 
 import contextvars
 import os
+import re
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TextIO, cast
 
 from . import _figures as figures
 from ._progress_bars import watch_progress_bars
-from .tool import ToolContext
+from .tool import ToolContext, ToolResult
+
+_MOVES = re.compile(r"(\r|\x08|\x1b\[[02]?K)")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def as_shown(text: str) -> str:
+    """`text` as a terminal shows it: after a carriage return or a backspace, what comes overwrites what was there."""
+    if not _MOVES.search(text):
+        return text
+    return "\n".join(map(_overwritten, text.replace("\r\n", "\n").split("\n")))
+
+
+def _overwritten(line: str) -> str:
+    if not _MOVES.search(line):
+        return line
+    shown, at = "", 0
+    for piece in _MOVES.split(_COLOURS.sub("", line)):
+        if piece == "\r":
+            at = 0
+        elif piece == "\x08":
+            at = max(0, at - 1)
+        elif piece.startswith("\x1b"):
+            shown = "" if "2" in piece else shown[:at]
+            at = len(shown)
+        else:
+            shown = shown[:at] + piece + shown[at + len(piece) :]
+            at += len(piece)
+    return shown
+
+
+class OutputCleared:
+    """`details` of an update: what the call had written and displayed was taken back."""
 
 
 class Captured:
     """What one call wrote and displayed.
 
     Attributes:
-        text: All that was written to stdout and stderr, in order.
+        text: All that was written to stdout and stderr, in order, as a terminal shows it.
         displays: Rich output in order: objects (figures), or mimebundles (dict of mime type to data).
     """
 
-    __slots__ = ("_lock", "_parts", "displays")
+    __slots__ = ("_lock", "_on_clear", "_parts", "_stale", "displays")
 
-    def __init__(self) -> None:
+    def __init__(self, on_clear: Callable[[], None] | None = None) -> None:
+        """`on_clear` is called whenever what was there so far is forgotten."""
         self._parts: list[str] = []
         self._lock = threading.Lock()
+        self._on_clear = on_clear
+        self._stale = False
         self.displays: list[Any] = []
 
     @property
@@ -34,11 +71,32 @@ class Captured:
         with self._lock:
             if len(self._parts) > 1:
                 self._parts[:] = ["".join(self._parts)]
-            return self._parts[0] if self._parts else ""
+            return as_shown(self._parts[0]) if self._parts else ""
 
     def write(self, text: str) -> None:
+        self._renew()
         with self._lock:
             self._parts.append(text)
+
+    def show(self, display: Any) -> None:
+        """Add to `displays`."""
+        self._renew()
+        self.displays.append(display)
+
+    def clear(self, wait: bool = False) -> None:
+        """Forget what was written and displayed so far; with `wait`, as soon as something new comes."""
+        self._stale = True
+        if not wait:
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._stale:
+            self._stale = False
+            with self._lock:
+                self._parts.clear()
+            self.displays.clear()
+            if self._on_clear is not None:
+                self._on_clear()
 
     def __bool__(self) -> bool:
         return bool(self.displays or self.text)
@@ -53,9 +111,9 @@ class _Sink:
     The console is told whole lines (`print` writes its text and its line end apart), and the rest on a flush.
     """
 
-    def __init__(self, context: ToolContext, captured: Captured, echo: bool) -> None:
+    def __init__(self, context: ToolContext, echo: bool) -> None:
         self.context = context
-        self.captured = captured
+        self.captured = Captured(self._cleared)
         self.echo = echo
         self.lock = threading.RLock()
         self.pending: list[str] = []
@@ -66,6 +124,11 @@ class _Sink:
             self.pending.append(text)
             if "\n" in text:
                 self.flush()
+
+    def _cleared(self) -> None:
+        with self.lock:
+            self.pending.clear()
+        self.context._emit(ToolResult((), OutputCleared()))
 
     def flush(self) -> None:
         with self.lock:
@@ -178,7 +241,7 @@ class _Capture:
     __slots__ = ("_hooked", "_made", "_noting", "_sink", "_token")
 
     def __init__(self, context: ToolContext, echo: bool) -> None:
-        self._sink = _Sink(context, Captured(), echo)
+        self._sink = _Sink(context, echo)
 
     def __enter__(self) -> Captured:
         global _active

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ..agent.execute_phase import ABANDONED, INTERRUPTED
 from ..agent.execution import ABORTED, TRUNCATED
+from ..agent.output import as_shown
 from ..agent.tool import Progress, ToolResult
 from ..ai.abort import Aborted
 from ..ai.json_arguments import partial_arguments
@@ -75,11 +76,10 @@ class ConsoleTail:
 
     @property
     def text(self) -> str:
-        """What is kept; of a line that was rewritten with carriage returns only its last form."""
+        """What is kept, as a terminal shows it: of a line that was rewritten only its last form."""
         if len(self._pieces) > 1:
             self._pieces = deque(["".join(self._pieces)])
-        lines = "".join(self._pieces).replace("\r\n", "\n").split("\n")
-        return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
+        return as_shown("".join(self._pieces))
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,12 @@ _lock = threading.Lock()
 _active = 0
 
 
+def _keep(collecting: tuple[Captured, ToolContext], data: dict[str, Any]) -> None:
+    captured, context = collecting
+    captured.show(data)
+    context._emit(ToolResult((), {"display": data}))
+
+
 class _DisplayRouter:
     """Stands in for the shell's display publisher while calls run; what is displayed outside of one passes through."""
 
@@ -30,19 +37,40 @@ class _DisplayRouter:
         collecting = _collector.get()
         if collecting is None:
             self.original.publish(data, *args, **kwargs)
-            return
-        captured, context = collecting
-        if WIDGET_VIEW in data and watch_progress_bars():
-            return  # the first bar of a tqdm that was imported inside the tool
-        captured.displays.append(data)
-        context._emit(ToolResult((), {"display": data}))
+        elif not (WIDGET_VIEW in data and watch_progress_bars()):
+            # else the first bar of a tqdm that was imported inside the tool
+            _keep(collecting, data)
 
     def clear_output(self, wait: bool = False) -> None:
         collecting = _collector.get()
         if collecting is None:
             self.original.clear_output(wait)
         else:
-            collecting[0].displays.clear()
+            collecting[0].clear(wait)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+class _ValueRouter:
+    """Stands in for `sys.displayhook`, which shows the value of a cell that a tool runs (`shell.run_cell`)."""
+
+    def __init__(self, shell: Any, original: Any) -> None:
+        self.shell = shell
+        self.original = original
+
+    def __call__(self, value: Any = None) -> None:
+        collecting = _collector.get()
+        if collecting is None:
+            self.original(value)
+            return
+        hook = self.shell.displayhook
+        if value is not None and not hook.quiet():
+            hook.update_user_ns(value)
+            hook.fill_exec_result(value)
+            data, _ = hook.compute_format_data(value)
+            if data:  # empty: it has displayed itself
+                _keep(collecting, data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
@@ -56,6 +84,8 @@ def capture_in_row(shell: Any, context: ToolContext) -> Iterator[Captured]:
         _active += 1
         if not isinstance(shell.display_pub, _DisplayRouter):
             shell.display_pub = _DisplayRouter(shell.display_pub)
+        if not isinstance(sys.displayhook, _ValueRouter):
+            sys.displayhook = _ValueRouter(shell, sys.displayhook)
     try:
         with capture_output(context, echo=False) as captured:
             token = _collector.set((captured, context))
@@ -68,3 +98,5 @@ def capture_in_row(shell: Any, context: ToolContext) -> Iterator[Captured]:
             _active -= 1
             if not _active and isinstance(shell.display_pub, _DisplayRouter):
                 shell.display_pub = shell.display_pub.original
+            if not _active and isinstance(sys.displayhook, _ValueRouter):
+                sys.displayhook = sys.displayhook.original

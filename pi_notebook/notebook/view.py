@@ -20,9 +20,10 @@ from ..agent.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
+from ..agent.output import OutputCleared
 from ..agent.tool import ConsoleText, Progress, ToolResult
 from ..ai.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, Usage, UserMessage
-from ._items import Item, Level, Notice, Row, State, Steering, Text, end_state
+from ._items import ConsoleTail, Item, Level, Notice, Row, State, Steering, Text, end_state
 
 if TYPE_CHECKING:
     from ..agent.hooks import Decision, Question
@@ -320,6 +321,8 @@ class RunView:
             row.progress = details
         elif isinstance(details, ConsoleText):
             row.console.write(str(details.text))
+        elif isinstance(details, OutputCleared):
+            row.console, row.partial = ConsoleTail(), None
         else:
             row.partial = event.partial_result
         row.version += 1

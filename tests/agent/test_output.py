@@ -13,7 +13,7 @@ import pytest
 
 from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.function_tool import tool
-from pi_notebook.agent.output import capture_output
+from pi_notebook.agent.output import Captured, as_shown, capture_output
 from pi_notebook.agent.tool import ConsoleText, Progress, ToolContext
 from pi_notebook.ai.apis.scripted import call, scripted
 
@@ -171,6 +171,58 @@ class TestPrints:
         context.run(print, "late")
 
         assert captured.text in ("", "late\n")
+
+
+class TestOverwriting:
+    @pytest.mark.parametrize(
+        ("written", "shown"),
+        [
+            ("a\rb", "b"),
+            ("abc\rx", "xbc"),
+            ("10 %\r100 %\rdone \nnext", "done \nnext"),
+            ("one\r\ntwo\r\n", "one\ntwo\n"),
+            ("a\r", "a"),
+            ("ab\x08c", "ac"),
+            ("\x08\x08a", "a"),
+            ("long line\x1b[2K\rshort", "short"),
+            ("long line\rshort\x1b[K", "short"),
+            ("\x1b[32mok\x1b[0m\rno", "no"),
+            ("\x1b[32mkept\x1b[0m", "\x1b[32mkept\x1b[0m"),
+        ],
+    )
+    def test_a_line_that_is_written_over_is_told_as_a_terminal_shows_it(self, written: str, shown: str) -> None:
+        captured = Captured()
+        for character in written:
+            captured.write(character)
+        assert captured.text == shown
+
+    def test_a_long_bar_on_one_line_takes_no_time(self) -> None:
+        assert as_shown("".join(f"\r{n:>80}" for n in range(50_000))) == f"{49_999:>80}"
+
+
+class TestClearing:
+    def test_what_is_cleared_is_forgotten_and_listeners_are_told(self) -> None:
+        captured = Captured(on_clear=lambda: told.append(captured.text))
+        told: list[str] = []
+        captured.write("old\n")
+        captured.show({"text/plain": "old"})
+        captured.clear()
+        assert (captured.text, captured.displays, told) == ("", [], [""])
+        captured.write("new")
+        assert (captured.text, len(told)) == ("new", 1)
+
+    @pytest.mark.parametrize("new", ["text", "display"])
+    def test_a_clear_that_waits_comes_with_what_is_new(self, new: str) -> None:
+        captured = Captured()
+        captured.write("old")
+        captured.show("old")
+        captured.clear(wait=True)
+        assert (captured.text, captured.displays) == ("old", ["old"])
+        if new == "text":
+            captured.write("new")
+        else:
+            captured.show("new")
+        assert (captured.text, captured.displays) == (("new", []) if new == "text" else ("", ["new"]))
 
 
 class TestFigures:

@@ -9,6 +9,7 @@ from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.events import MessageEnd, MessageStart, MessageUpdate, ToolExecutionEnd, TurnStart
 from pi_notebook.agent.execution import ABORTED
 from pi_notebook.agent.hooks import BeforeToolCallResult, Decision
+from pi_notebook.agent.output import OutputCleared
 from pi_notebook.agent.tool import ConsoleText, Progress, Tool, ToolResult
 from pi_notebook.ai.apis.scripted import call, scripted, thinking
 from pi_notebook.ai.messages import AssistantMessage, Cost, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
@@ -189,6 +190,18 @@ def test_the_console_shows_a_rewritten_line_in_its_last_form() -> None:
         tail.write(f"\r{percent} %")
     tail.write("\r\ndone\n")
     assert tail.text == "100 %\ndone\n"
+
+
+def test_a_tool_that_clears_its_output_clears_its_row() -> None:
+    play = Play()
+    one = play.call("c1", "look", {})
+    play.end_reply("tool_use")
+    play.start(one)
+    play.update(one, ConsoleText("old\n"))
+    play.update(one, {"display": {"text/plain": "old"}})
+    play.update(one, OutputCleared())
+    play.update(one, ConsoleText("new\n"))
+    assert (play.view.rows[0].console.text, play.view.rows[0].partial) == ("new\n", None)
 
 
 def test_steering_is_queued_until_the_model_gets_it() -> None:
