@@ -25,8 +25,10 @@ def history(words: list[str], magics: AgentMagics) -> Listing:
 
     def spent(usage: Usage) -> list[str]:
         read = usage.input + usage.cache_read + usage.cache_write
-        cost = usage.cost
-        return [f"{read:,} in, {usage.output:,} out", "–" if cost is None else f"${cost.total:.4f}"]
+        paid = usage.cost.total if usage.cost else None
+        if not (paid or read or usage.output):  # nothing counted is not nothing paid
+            paid = None
+        return [f"{read:,} in, {usage.output:,} out", "–" if paid is None else f"${paid:.4f}"]
 
     rows = []
     usages = []

@@ -81,6 +81,22 @@ def test_history_is_a_table_with_the_tokens_of_each_cell(shell: Shell) -> None:
     assert total[:5] == ["", "", "all", "", ""] and total[6] == "–"
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens", "cost"),
+    [
+        ("reasoning=0", "0 in, 0 out", "–"),
+        ("cost=Cost()", "0 in, 0 out", "–"),
+        ("input=5", "5 in, 0 out", "–"),
+        ("input=5, cost=Cost()", "5 in, 0 out", "$0.0000"),
+        ("cache_read=5, cost=Cost(total=0.5)", "5 in, 0 out", "$0.5000"),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_a_dash(shell: Shell, usage: str, tokens: str, cost: str) -> None:
+    shell.run("from pi_notebook.ai.messages import AssistantMessage, Cost, TextContent, Usage")
+    shell.agent("go", f"AssistantMessage([TextContent('ok')], usage=Usage({usage}))")
+    assert [row[5:] for row in shell.say("history").rows] == [[tokens, cost]]
+
+
 def test_show_prints_any_transcript_again(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.say("show") == "%agent show: nothing has been said yet."
     shell.agent("one", "[call('add', a=1, b=2)], 'three'")
