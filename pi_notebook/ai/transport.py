@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ProviderError
+from ._body import BodyDecoder
 from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of
-from ._sse import SseDecoder, SseEvent
+from ._sse import SseEvent
 from .abort import Aborted
 from .connection import Connection, tls_context
 
@@ -82,7 +83,7 @@ async def post_events(
     task = asyncio.create_task(exchange.run())
     try:
         said_accepted = False
-        decoder: SseDecoder | _WholeBody | None = None
+        decoder = BodyDecoder()
         give_up_at: float | None = None  # on the loop's clock
         while True:
             if signal is not None:
@@ -91,19 +92,18 @@ async def post_events(
                 said_accepted = True
                 yield []
             elif exchange.chunks:
-                data = exchange.take()
-                if decoder is None:  # servers mislabel what they send, so its first character decides
-                    decoder = _WholeBody() if data.lstrip()[:1] in (b"{", b"[") else SseDecoder()
-                if events := decoder.feed(data):
+                if events := decoder.feed(exchange.take()):
                     yield events
                     give_up_at = exchange.loop.time() + _AFTERTHOUGHT if is_whole() else None
             elif exchange.finished or not await exchange.has_news(give_up_at):
                 break
-        rest = decoder.flush() if decoder is not None else []
+        rest = decoder.flush()
         if rest and (exchange.error is None or _is_json(rest[-1][1])):
             yield rest
         if exchange.error is not None and not is_whole():
             raise exchange.error
+        if text := decoder.text:
+            raise exchange.not_a_reply("with plain text", f": {provider_text(text)}")
     finally:
         if forget is not None:
             forget()
@@ -127,21 +127,6 @@ def _is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-class _WholeBody:
-    """A decoder for a reply that is one document."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def feed(self, data: bytes) -> list[SseEvent]:
-        self._pieces.append(data)
-        return []
-
-    def flush(self) -> list[SseEvent]:
-        body = b"".join(self._pieces).strip()
-        return [("", body)] if body else []
 
 
 class _Exchange:
@@ -238,8 +223,7 @@ class _Exchange:
                 await self._refuse(response)
             content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if content_type == "text/html":
-                text = f"{self.model.base_url} answered with a web page, not with a model's reply"
-                raise self._failure(text, status=200, advice="Check the base URL.")
+                raise self.not_a_reply("with a web page")
             self.accepted = True
             self.news.set()
             # `aiter_bytes` would give the same: a layer less matters where each chunk is one small event.
@@ -263,6 +247,11 @@ class _Exchange:
         if 300 <= status < 400:
             said = said or f"the server points to {response.headers.get('location', 'another address')}"
         raise _Refused(status, said, response.headers)
+
+    def not_a_reply(self, how: str, said: str = "") -> ProviderError:
+        """The error for a success that is none."""
+        text = f"{self.model.base_url} answered {how}, not with a model's reply{said}"
+        return self._failure(text, status=200, advice="Check the base URL.")
 
     def _failure(self, said: str, **more: Any) -> ProviderError:
         return failure(self.model, said, self.secrets, sent_bytes=len(self.request.body), **more)

@@ -184,6 +184,17 @@ def server_error(model: Model, said: Any) -> ProviderError:
     return failure(model, describe_error(said))
 
 
+def no_end(model: Model, problem: str, odd: Any, *, advice: str = "Ask again.") -> ProviderError:
+    """The error for a reply without its end; `odd` is what came that belongs to no reply, None if nothing did."""
+    said = describe_error(odd)[:300]
+    return failure(model, f"{problem}: {said}" if said else problem, advice=advice)
+
+
+def no_reply(model: Model, odd: Any) -> ProviderError:
+    """The error for a server that sent nothing of a reply, only `odd`."""
+    return no_end(model, "the server sent no reply", odd, advice="Check the base URL.")
+
+
 def as_text(value: Any) -> str:
     """A piece of text that a server sent, also where it sent something else."""
     return value if isinstance(value, str) else "" if value is None else compact_json(value)

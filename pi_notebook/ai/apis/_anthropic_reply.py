@@ -10,8 +10,18 @@ from .._sse import SseEvent
 from ..json_arguments import call_arguments
 from ..messages import StopReason
 from ..model import Model
-from ..stream import Reply, StreamEvent
-from ._adapter import as_text, compact_json, decode_json, new_call_id, parse_json, priced, server_error
+from ..stream import BlockEvent, Reply, StreamEvent
+from ._adapter import (
+    as_text,
+    compact_json,
+    decode_json,
+    new_call_id,
+    no_end,
+    no_reply,
+    parse_json,
+    priced,
+    server_error,
+)
 from ._shapes import count_in, object_in, objects_in, text_in
 
 # Words that stand for hidden reasoning, also in saved transcripts; the API itself gets the opaque data back.
@@ -49,6 +59,7 @@ class AnthropicReply:
         self.is_over = False
         self._stop_reason: StopReason | None = None
         self._refusal = ""
+        self._odd: Any = None  # something that belongs to no reply, for the text of a failure
         self._handlers = {
             "content_block_delta": self._delta,
             "content_block_start": self._block_start,
@@ -80,14 +91,15 @@ class AnthropicReply:
 
     def finish(self) -> Iterator[StreamEvent]:
         if self._started and not self.is_over:
-            raise failure(self.model, "the reply ended before it was complete", advice="Ask again.")
+            raise no_end(self.model, "the reply ended before it was complete", self._odd)
+        if not self._started and self._stop_reason is None:
+            raise no_reply(self.model, self._odd)
         if self._stop_reason is None:
-            raise failure(self.model, "the reply ended without a stop reason", advice="Ask again.")
+            raise no_end(self.model, "the reply ended without a stop reason", self._odd)
         if self._stop_reason == "error":
             raise failure(self.model, self._refusal)
-        for index in list(self._open.values()):
-            for _ in self._close(index):  # a block whose end was not sent counts as it is
-                pass
+        for index in list(self._open.values()):  # a block whose end was not sent counts as it is, without one
+            yield from (event for event in self._close(index) if event.content_index != index)
         yield self.reply.done(self._stop_reason)
 
     def stopped(self) -> Iterator[StreamEvent]:
@@ -108,11 +120,11 @@ class AnthropicReply:
     def _nameless(self, data: bytes) -> Iterator[StreamEvent]:
         """A reply that is one JSON document: an error, or the whole message. Other nameless events are none of ours."""
         said = _json_or_text(data)
-        if not isinstance(said, dict):
-            return
-        if said.get("type") == "error" or "error" in said:
+        if isinstance(said, dict) and (said.get("type") == "error" or "error" in said):
             raise server_error(self.model, said)
-        if said.get("type") == "message":
+        if not isinstance(said, dict) or said.get("type") != "message":
+            self._odd = said
+        else:
             yield from self._message_start({"message": said})
             for index, block in enumerate(objects_in(said, "content")):
                 yield from self._block_start({"index": index, "content_block": block})
@@ -183,7 +195,7 @@ class AnthropicReply:
         if place is not None:
             yield from self._close(place)
 
-    def _close(self, place: int) -> Iterator[StreamEvent]:
+    def _close(self, place: int) -> Iterator[BlockEvent]:
         reply = self.reply
         block = reply.blocks[place]
         if block.kind == "text":
@@ -193,7 +205,7 @@ class AnthropicReply:
         else:
             yield from self._close_call(place)
 
-    def _close_call(self, place: int) -> Iterator[StreamEvent]:
+    def _close_call(self, place: int) -> Iterator[BlockEvent]:
         reply = self.reply
         block = reply.blocks[place]
         given = self._inputs.pop(place, None)

@@ -12,7 +12,7 @@ from ..json_arguments import call_arguments
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, no_end, no_reply, priced, server_error
 from ._shapes import count_in, object_in, objects_in, text_in
 
 _STOP_REASONS: dict[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -34,6 +34,8 @@ _REFUSALS = {
     "NO_IMAGE": "no image was made",
 }
 
+_PARTS_OF_CHUNKS = {"candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"}
+
 
 class GoogleReply:
     """Decodes one reply (a `ReplyDecoder`)."""
@@ -46,6 +48,8 @@ class GoogleReply:
         self._finish_reason = ""
         self._finish_message = ""
         self._block_reason = ""
+        self._saw_chunk = False
+        self._odd: Any = None  # something that is no chunk, for the text of a failure
 
     @property
     def is_whole(self) -> bool:
@@ -69,7 +73,9 @@ class GoogleReply:
         if not reason:
             if self._block_reason:
                 raise failure(self.model, self._block_reason)
-            raise failure(self.model, "the reply ended without a finish reason", advice="Ask again.")
+            if not self._saw_chunk:
+                raise no_reply(self.model, self._odd)
+            raise no_end(self.model, "the reply ended without a finish reason", self._odd)
         stop_reason = _STOP_REASONS.get(reason)
         if stop_reason is None:
             said = f"{_REFUSALS[reason]} ({reason})"
@@ -84,6 +90,10 @@ class GoogleReply:
         if chunk.get("error"):
             yield from self._end_block()
             raise server_error(self.model, chunk)
+        if _PARTS_OF_CHUNKS.isdisjoint(chunk):
+            self._odd = chunk
+            return
+        self._saw_chunk = True
         reply = self.reply
         reply.response_id = reply.response_id or text_in(chunk, "responseId") or None
         candidate = next(iter(objects_in(chunk, "candidates")), {})

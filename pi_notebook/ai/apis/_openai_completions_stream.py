@@ -18,7 +18,7 @@ from ..json_arguments import call_arguments, partial_arguments, without_lone_sur
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import compact_json, decode_json, new_call_id, no_end, no_reply, priced, server_error
 from ._openai_completions_compat import compat_of
 from ._shapes import count_in, object_in, objects_in, text_in
 
@@ -158,10 +158,10 @@ class CompletionsDecoder:
         if served_by and served_by != self._model.id:
             reply.response_model = reply.response_model or served_by
         choice = _choice_of(chunk)
-        if chunk.get("choices") is None:
-            self._odd = chunk
-        else:
+        if chunk.get("choices") is not None:
             self._saw_chunk = True
+        elif not chunk.get("usage"):
+            self._odd = chunk
         groq = object_in(chunk, "x_groq")
         if usage := object_in(chunk, "usage") or object_in(choice, "usage") or object_in(groq, "usage"):
             reply.usage = _usage(usage, self._model)
@@ -302,9 +302,8 @@ class CompletionsDecoder:
             reason = "tool_calls" if any(block.kind == "tool_call" for block in reply.blocks) else "stop"
         if reason is None:
             if not self._saw_chunk:
-                shown = "" if self._odd is None else f": {compact_json(self._odd)[:300]}"
-                raise failure(self._model, f"the server sent no reply{shown}", advice="Check the base URL.")
-            raise failure(self._model, "the reply broke off before its end", advice="Ask again.")
+                raise no_reply(self._model, self._odd)
+            raise no_end(self._model, "the reply broke off before its end", self._odd)
         if reason not in _STOP_REASONS:
             raise failure(self._model, _STOPPED.get(reason, f"the server ended the reply with {reason!r}"))
         yield reply.done(_STOP_REASONS[reason])

@@ -18,7 +18,7 @@ from ..json_arguments import without_lone_surrogates as clean
 from ..messages import Cost, StopReason, ThinkingContent, Usage
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import as_text, compact_json, decode_json, new_call_id, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, no_end, no_reply, priced, server_error
 from ._shapes import count_in, object_in, objects_in, text_in
 
 Json = dict[str, Any]
@@ -37,6 +37,7 @@ class ResponsesDecoder:
         self._reasoning: dict[Any, int] = {}  # item id -> block
         self._response: Json | None = None  # as the last event had it
         self._saw_event = False
+        self._odd: Any = None  # something that is no event, for the text of a failure
         self.is_over = False
         self._handlers: Mapping[str, Callable[[Json], Iterator[StreamEvent]]] = {
             "response.output_item.added": self._added,
@@ -67,12 +68,14 @@ class ResponsesDecoder:
                 continue
             event = decode_json(data, self._model)
             if isinstance(event, dict):
-                self._saw_event = True
                 yield from self._event(event, name)
+            else:
+                self._odd = event
 
     def _event(self, event: Json, name: str) -> Iterator[StreamEvent]:
-        kind = event.get("type")
-        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        kind = text_in(event, "type")
+        self._saw_event = self._saw_event or bool(kind)
+        handler = self._handlers.get(kind)
         if handler is not None:
             yield from handler(event)
         elif kind == "response.created":
@@ -81,12 +84,14 @@ class ResponsesDecoder:
             self._end(object_in(event, "response"))
         elif kind == "response.failed":
             self._fail(object_in(event, "response"))
-        elif kind == "error" or name == "error" or (kind is None and event.get("error")):
+        elif kind == "error" or name == "error" or (not kind and event.get("error")):
             raise server_error(self._model, event)
         elif event.get("object") == "response":  # a server that does not stream
             for index, item in enumerate(objects_in(event, "output")):
                 yield from self._done({"output_index": index, "item": item})
             self._end(event)
+        elif not kind:
+            self._odd = event
 
     # -- items
 
@@ -213,8 +218,8 @@ class ResponsesDecoder:
         """See `ReplyDecoder.finish`."""
         if self._response is None:
             if not self._saw_event:
-                raise failure(self._model, "the server sent no reply", advice="Check the base URL.")
-            raise failure(self._model, "the reply broke off before its end", advice="Ask again.")
+                raise no_reply(self._model, self._odd)
+            raise no_end(self._model, "the reply broke off before its end", self._odd)
         for index in self._open.values():  # never said to be done; what runs is read strictly all the same
             block = self.reply.blocks[index]
             if block.kind == "tool_call":

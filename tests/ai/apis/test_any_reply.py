@@ -164,6 +164,14 @@ def test_nesting_without_end_is_no_crash(api: str, depth: int) -> None:
             assert "could not be understood" not in reply_to(Model("m", api, "p", "http://server.test"), body).error
 
 
+def test_a_second_object_in_the_arguments_of_a_block_that_is_never_ended_is_a_call_with_events() -> None:
+    events = [event for event in REPLIES["anthropic-messages"] if event.get("type") != "content_block_stop"]
+    doubled = [event for event in events for _ in range(1 + ("partial_json" in json.dumps(event)))]
+    reply = reply_to(Model("m", "anthropic-messages", "p", "http://server.test"), sse(*doubled, named=True))
+    assert [call.arguments for call in reply.message.tool_calls] == [{"a": 1}, {"a": 1}]
+    assert reply.kinds[-4:] == ["toolcall_start", "toolcall_delta", "toolcall_end", "done"]
+
+
 # Not even an error: what makes no sense is passed over.
 IGNORED: dict[str, list[Any]] = {
     "anthropic-messages": [

@@ -285,7 +285,7 @@ def test_servers_that_never_say_why_they_end() -> None:
         ([], "local:m1: the server sent no reply. Check the base URL."),
         (
             [{"message": "Not Found"}],
-            'local:m1: the server sent no reply: {"message":"Not Found"}. Check the base URL.',
+            "local:m1: the server sent no reply: Not Found. Check the base URL.",
         ),
     ],
 )
