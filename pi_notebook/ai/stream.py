@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from .json_arguments import partial_arguments
+from .json_arguments import partial_arguments, without_lone_surrogates
 from .messages import (
     NO_USAGE,
     AssistantContent,
@@ -141,16 +141,26 @@ StreamEvent: TypeAlias = Start | BlockEvent | Done | Error
 class _OpenBlock:
     """A block under construction: its text as the list of its pieces."""
 
-    __slots__ = ("call_id", "closed", "kind", "name", "pieces", "redacted", "signature")
+    __slots__ = ("call_id", "closed", "half", "kind", "name", "pieces", "redacted", "signature")
 
     def __init__(self, kind: Literal["text", "thinking", "tool_call"]) -> None:
         self.kind = kind
         self.pieces: list[str] = []
+        self.half = ""  # of a surrogate pair, whose other half may come with the next piece
         self.signature: str | None = None
         self.redacted = False
         self.call_id = ""
         self.name = ""
         self.closed: AssistantContent | None = None
+
+    def add(self, piece: str) -> str:
+        """Take a piece in, without halves of surrogate pairs, and return it; a pair that was cut is whole again."""
+        if self.half or not piece.isascii():
+            piece = self.half + piece
+            self.half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+            piece = without_lone_surrogates(piece)
+        self.pieces.append(piece)
+        return piece
 
     @property
     def text(self) -> str:
@@ -162,11 +172,16 @@ class _OpenBlock:
     def content(self) -> AssistantContent:
         if self.closed is not None:
             return self.closed
+        signature = _clean(self.signature)
         if self.kind == "text":
-            return TextContent(self.text, self.signature)
+            return TextContent(self.text, signature)
         if self.kind == "thinking":
-            return ThinkingContent(self.text, self.signature, self.redacted)
-        return ToolCall(self.call_id, self.name, partial_arguments(self.text), self.signature)
+            return ThinkingContent(self.text, signature, self.redacted)
+        return ToolCall(self.call_id, self.name, partial_arguments(self.text), signature)
+
+
+def _clean(text: str | None) -> str | None:
+    return text and without_lone_surrogates(text)
 
 
 class Reply:
@@ -174,6 +189,9 @@ class Reply:
 
     `blocks[i]` is the block with `content_index` i. Adapters may set `signature`, `redacted`, `call_id`, `name` on
     an open block, and `usage`, `stop_reason`, `raw_stop_reason`, `response_id`, `response_model` on the reply.
+
+    Lone halves of surrogate pairs, which no file and no request could hold, are left out of every text; the two
+    halves of a pair may come in two deltas of a block.
     """
 
     __slots__ = (
@@ -214,40 +232,37 @@ class Reply:
         return TextStart(self, self._open("text"))
 
     def text_delta(self, index: int, delta: str) -> TextDelta:
-        self.blocks[index].pieces.append(delta)
-        return TextDelta(self, index, delta)
+        return TextDelta(self, index, self.blocks[index].add(delta))
 
     def text_end(self, index: int) -> TextEnd:
         block = self.blocks[index]
-        block.closed = TextContent(block.text, block.signature)
+        block.closed = block.content()
         return TextEnd(self, index, block.text)
 
     def thinking_start(self) -> ThinkingStart:
         return ThinkingStart(self, self._open("thinking"))
 
     def thinking_delta(self, index: int, delta: str) -> ThinkingDelta:
-        self.blocks[index].pieces.append(delta)
-        return ThinkingDelta(self, index, delta)
+        return ThinkingDelta(self, index, self.blocks[index].add(delta))
 
     def thinking_end(self, index: int) -> ThinkingEnd:
         block = self.blocks[index]
-        block.closed = ThinkingContent(block.text, block.signature, block.redacted)
+        block.closed = block.content()
         return ThinkingEnd(self, index, block.text)
 
     def toolcall_start(self, call_id: str = "", name: str = "") -> ToolCallStart:
         index = self._open("tool_call")
-        self.blocks[index].call_id = call_id
-        self.blocks[index].name = name
+        self.blocks[index].call_id = without_lone_surrogates(call_id)
+        self.blocks[index].name = without_lone_surrogates(name)
         return ToolCallStart(self, index)
 
     def toolcall_delta(self, index: int, delta: str) -> ToolCallDelta:
-        self.blocks[index].pieces.append(delta)
-        return ToolCallDelta(self, index, delta)
+        return ToolCallDelta(self, index, self.blocks[index].add(delta))
 
     def toolcall_end(self, index: int, arguments: Any) -> ToolCallEnd:
         """Close a call with its final `arguments` (see `ToolCall.arguments`)."""
         block = self.blocks[index]
-        block.closed = call = ToolCall(block.call_id, block.name, arguments, block.signature)
+        block.closed = call = ToolCall(block.call_id, block.name, arguments, _clean(block.signature))
         block.pieces = []
         return ToolCallEnd(self, index, call)
 
@@ -260,10 +275,10 @@ class Reply:
             model=self.model,
             usage=self.usage,
             stop_reason=self.stop_reason,
-            error_message=self.error_message,
-            raw_stop_reason=self.raw_stop_reason,
-            response_id=self.response_id,
-            response_model=self.response_model,
+            error_message=_clean(self.error_message),
+            raw_stop_reason=_clean(self.raw_stop_reason),
+            response_id=_clean(self.response_id),
+            response_model=_clean(self.response_model),
             timestamp=self.timestamp,
         )
 

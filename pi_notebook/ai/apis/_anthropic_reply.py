@@ -167,12 +167,12 @@ class AnthropicReply:
         if kind == "redacted_thinking":
             opened.redacted = True
             opened.signature = as_text(block.get("data"))
-            opened.pieces.append(REDACTED)
+            opened.add(REDACTED)
         elif kind == "thinking":
             opened.signature = as_text(block.get("signature"))
-            opened.pieces.append(as_text(block.get("thinking")))
+            opened.add(as_text(block.get("thinking")))
         else:
-            opened.pieces.append(as_text(block.get("text")))
+            opened.add(as_text(block.get("text")))
 
     def _delta(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         place = self._open.get(_index_of(event))

@@ -69,7 +69,7 @@ class _Template:
         middle = data[len(self.before) : len(data) - len(self.after)]
         try:
             if b"\\" in middle:
-                return without_lone_surrogates(json.loads(b'"%b"' % middle))
+                return str(json.loads(b'"%b"' % middle))
             return None if b'"' in middle else middle.decode()
         except ValueError:
             return None
@@ -198,7 +198,7 @@ class CompletionsDecoder:
             start = self.reply.text_start()
             self._text = start.content_index
             yield start
-        yield self.reply.text_delta(self._text, without_lone_surrogates(text))
+        yield self.reply.text_delta(self._text, text)
 
     def _add_thinking(self, text: str, field: str | None) -> Iterator[StreamEvent]:
         if self._thinking is None:
@@ -208,7 +208,7 @@ class CompletionsDecoder:
                 field = "reasoning_content"
             self.reply.blocks[self._thinking].signature = field
             yield start
-        yield self.reply.thinking_delta(self._thinking, without_lone_surrogates(text))
+        yield self.reply.thinking_delta(self._thinking, text)
 
     def _add_call(self, call: Json) -> Iterator[StreamEvent]:
         reply = self.reply
@@ -242,7 +242,7 @@ class CompletionsDecoder:
         self._last_call = index
         if block.call_id in self._details:
             block.signature = self._details.pop(block.call_id)
-        yield reply.toolcall_delta(index, without_lone_surrogates(text))
+        yield reply.toolcall_delta(index, text)
 
     def _known_call(self, position: int | None, call_id: str, name: str, text: str) -> int | None:
         """The block that a piece of a call belongs to; None if it begins a call.

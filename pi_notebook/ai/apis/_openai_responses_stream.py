@@ -105,7 +105,7 @@ class ResponsesDecoder:
                 f"{call_id}|{item_id}" if item_id else call_id, text_in(item, "name")
             )
             if text := _arguments_of(item):
-                self.reply.blocks[start.content_index].pieces.append(clean(text))
+                self.reply.blocks[start.content_index].add(text)
         else:
             start = self.reply.text_start() if kind == "text" else self.reply.thinking_start()
         self._open[place] = start.content_index
@@ -120,11 +120,11 @@ class ResponsesDecoder:
 
     def _text(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "text")) is not None:
-            yield self.reply.text_delta(index, clean(text_in(event, "delta")))
+            yield self.reply.text_delta(index, text_in(event, "delta"))
 
     def _thinking(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "thinking")) is not None:
-            yield self.reply.thinking_delta(index, clean(text_in(event, "delta")))
+            yield self.reply.thinking_delta(index, text_in(event, "delta"))
 
     def _thinking_part(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "thinking")) is not None:
@@ -132,7 +132,7 @@ class ResponsesDecoder:
 
     def _arguments(self, event: Json) -> Iterator[StreamEvent]:
         if (index := self._at(event, "tool_call")) is not None:
-            yield self.reply.toolcall_delta(index, clean(text_in(event, "delta")))
+            yield self.reply.toolcall_delta(index, text_in(event, "delta"))
 
     def _all_arguments(self, event: Json) -> Iterator[StreamEvent]:
         """The whole text once more: what deltas did not bring is a last delta."""
