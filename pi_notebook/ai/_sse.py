@@ -17,36 +17,42 @@ class SseDecoder:
     data, are left out.
     """
 
-    __slots__ = ("_at_start", "_pieces")
+    __slots__ = ("_after_cr", "_at_start", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # an unfinished event, already without carriage returns but for a last one
+        self._pieces: list[bytes] = []  # an unfinished event; lines end with LF
+        self._after_cr = False  # so that an LF is the second half of CRLF
         self._at_start = True
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that `data` completes."""
+        """The events that `data` completes. Bytes are joined once, when their event is complete."""
         pieces = self._pieces
-        if not self._at_start and b"\n" not in data and b"\r" not in data and not _ends_with_cr(pieces):
-            pieces.append(data)
-            return []
-        if pieces:
-            pieces.append(data)
-            data = b"".join(pieces)
-            pieces.clear()
         if self._at_start:
+            data = b"".join([*pieces, data])
+            pieces.clear()
             if len(data) < 3 and _BYTE_ORDER_MARK.startswith(data):
                 pieces.append(data)
                 return []
             data = data.removeprefix(_BYTE_ORDER_MARK)
             self._at_start = False
-        last_cr = b""
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if not data:
+            return []
         if b"\r" in data:
-            if data.endswith(b"\r"):  # the first half of CRLF, perhaps
-                data, last_cr = data[:-1], b"\r"
+            self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if pieces:
+            is_blank_line = data.startswith(b"\n") and pieces[-1].endswith(b"\n")
+            if not is_blank_line and b"\n\n" not in data:
+                pieces.append(data)
+                return []
+            pieces.append(data)
+            data = b"".join(pieces)
+            pieces.clear()
         blocks = data.split(b"\n\n")
-        rest = blocks.pop() + last_cr
-        if rest:
+        if rest := blocks.pop():
             pieces.append(rest)
         events: list[SseEvent] = []
         for block in blocks:
@@ -58,14 +64,10 @@ class SseDecoder:
 
     def flush(self) -> list[SseEvent]:
         """The last event of a stream that has ended, if it lacked its blank line."""
-        rest = b"".join(self._pieces).replace(b"\r", b"\n")
+        rest = b"".join(self._pieces)
         self._pieces.clear()
         event = _event(rest)
         return [event] if event else []
-
-
-def _ends_with_cr(pieces: list[bytes]) -> bool:
-    return bool(pieces) and pieces[-1].endswith(b"\r")
 
 
 def _event(block: bytes) -> SseEvent | None:

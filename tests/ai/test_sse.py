@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,21 @@ def test_last_event_without_a_blank_line_is_read() -> None:
 
 def test_many_events_come_out_of_one_piece() -> None:
     assert len(SseDecoder().feed(b"data: x\n\n" * 1000)) == 1000
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_time_grows_with_the_lines_of_an_event_not_with_their_square(end: bytes) -> None:
+    decoder = SseDecoder()
+    started = time.monotonic()
+    for _ in range(100_000):
+        assert decoder.feed(b"data: 0123456789" + end) == []
+    assert decoder.feed(end) == [("", b"\n".join([b"0123456789"] * 100_000))]
+    assert time.monotonic() - started < 10  # a generous ceiling: a tenth of a second is usual
+
+
+def test_an_event_ends_with_its_blank_line_whatever_its_lines_end_with() -> None:
+    for end in (b"\n", b"\r\n", b"\r"):
+        assert SseDecoder().feed(b"data: x" + end + end) == [("", b"x")]
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
