@@ -27,7 +27,10 @@ _NAME = r"[^\W\d]\w*"
 _LITERAL = r"""(?:-?\d{1,18}(?:\.\d{1,18})?|True|False|None|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 _STEP = re.compile(rf"\.({_NAME})|\[({_LITERAL}(?:,[ ]?{_LITERAL})*)\]")
 _FIELD = re.compile(rf"\{{(?P<root>{_NAME})(?P<steps>(?:{_STEP.pattern})*)\}}")
-_NEARLY = re.compile(rf"\{{(?P<root>{_NAME})(?:\.\w+)*(?P<more>\(|![rsa][}}:]|:[^\s{{}}]{{1,20}}\}})")
+_NEARLY = re.compile(
+    rf"\{{(?P<root>{_NAME})(?:{_STEP.pattern})*+"
+    r"(?P<more>\(|![rsa][}:]|:[^\s{}]{1,20}\}|\[(?P<index>[^\n{}]{1,80}?)\](?=[^\n{}]{0,80}\}))"
+)
 _HIDDEN_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 _MAX_WARNINGS = 5
 _MAX_NEAR_LOOKS = 100
@@ -167,11 +170,8 @@ class _Renderer:
         """A live variable with something that is not inserted behind it."""
         match = _NEARLY.match(self.text, brace)
         if match is not None and is_live(match["root"], self.namespace):
-            what = "calls" if match["more"] == "(" else "conversions and format specs"
             end = self.text.find("}", brace) + 1
-            self._warn(
-                self.text[brace : end or len(self.text)], f"prompts take no {what}; put it into a variable first."
-            )
+            self._warn(self.text[brace : end or len(self.text)], f"{_refusal(match)}; put it into a variable first.")
 
     def _warn(self, shown: str, reason: str) -> None:
         warning = f"{_short(shown)} was sent as it is: {reason}"
@@ -188,6 +188,12 @@ class _Renderer:
         self._pieces.clear()
         if text:
             self.rendered.content.append(TextContent(text))
+
+
+def _refusal(match: re.Match[str]) -> str:
+    if (index := match["index"]) is None:
+        return f"prompts take no {'calls' if match['more'] == '(' else 'conversions and format specs'}"
+    return "prompts take no slices" if ":" in index else "an index is a number or a text in quotes"
 
 
 def _literal(index: str) -> Any:

@@ -284,6 +284,14 @@ class Property:
         ("{prop.value}", "{prop.value} was sent as it is: BadError"),
         ("{n:.2f}", "{n:.2f} was sent as it is: prompts take no conversions and format specs; "),
         ("{name!r}", "{name!r} was sent as it is: prompts take no conversions and format specs; "),
+        ("{rows[0:1]}", "{rows[0:1]} was sent as it is: prompts take no slices; put it into a variable first."),
+        ("{rows[-2:]}", "{rows[-2:]} was sent as it is: prompts take no slices; "),
+        ("{d['k'][::2]}", "{d['k'][::2]} was sent as it is: prompts take no slices; "),
+        ("{d[k]}", "{d[k]} was sent as it is: an index is a number or a text in quotes; put it into a variable first."),
+        ("{rows[n].upper()}", "{rows[n].upper()} was sent as it is: an index is a number or a text in quotes; "),
+        ("{sales[['price']]}", "{sales[['price']]} was sent as it is: an index is a number or a text in quotes; "),
+        ("{sales[sales.price > 1]}", "{sales[sales.price > 1]} was sent as it is: an index is a number or a text in"),
+        ("{rows[0].upper()}", "{rows[0].upper()} was sent as it is: prompts take no calls; "),
         ("{sales.head()}", "{sales.head()} was sent as it is: prompts take no calls; put it into a variable first."),
     ],
 )
@@ -305,7 +313,7 @@ def test_an_interrupt_gets_out() -> None:
 
 
 def test_names_that_are_far_from_all_variables_are_not_warned_of() -> None:
-    assert render("{color} {x} {}").warnings == []
+    assert render("{color} {x} {} {missing[0:2]} {missing[n]} {rows[0] + 1} {rows[n").warnings == []
 
 
 def test_many_warnings_are_counted() -> None:
@@ -329,7 +337,25 @@ def test_odd_texts_take_time_in_proportion(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["\\a[", "\\a{", "$x_{", "$$", "{x.y", '{x["', "${", "```\n", "\n  ", "- ", "> ", "{aa:", "{n}"]
+    "part",
+    [
+        "\\a[",
+        "\\a{",
+        "$x_{",
+        "$$",
+        "{x.y",
+        '{x["',
+        "${",
+        "```\n",
+        "\n  ",
+        "- ",
+        "> ",
+        "{aa:",
+        "{n}",
+        "{n[",
+        "{n[0]",
+        "{n[a]",
+    ],
 )
 def test_many_of_one_part_take_time_in_proportion(part: str) -> None:
     text = part * 20_000
