@@ -211,6 +211,8 @@ def _nearest(word: str, known: list[str]) -> str | None:
 def _no_model(provider: Provider) -> str:
     if provider.local:
         return f"{provider.name} needs the name of a model it serves: {provider.name}:MODEL (%agent models lists them)."
+    if provider.model:
+        return f"{provider.name} needs the name of a model: {provider.name}:MODEL, as {provider.name}:{provider.model}."
     return f"{provider.name} needs the name of a deployment: {provider.name}:NAME."
 
 

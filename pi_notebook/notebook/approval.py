@@ -97,7 +97,7 @@ class Approver:
         try:
             decision = await asyncio.wait_for(self.ask_person(question), self.timeout)
         except TimeoutError:
-            decision = Decision("block", TIMEOUT_REASON.format(seconds=self.timeout), by="time limit")
+            decision = Decision("block", TIMEOUT_REASON.format(seconds=self.timeout), by="the time limit")
             self._tell(question, decision)
         if decision.kind == "always":
             self.always |= {(question.tool, ""), (question.tool, verdict.rule if verdict is not None else "")}
@@ -123,7 +123,7 @@ class Approver:
         if self.mode == "all":
             return Decision("approve", by="--approve all")
         if (question.tool, verdict.rule if verdict is not None else "") in self.always:
-            return Decision("approve", by="always allowed")
+            return Decision("approve", by="an earlier Always allow")
         if self.mode == "none":
             return Decision("block", MODE_NONE_REASON, by="--approve none")
         if self.ask_person is None:

@@ -161,9 +161,16 @@ def status(words: list[str], magics: AgentMagics) -> Listing:
 
 def _model_in_use(magics: AgentMagics) -> str:
     from ..ai.discovery import default_model
+    from ..ai.providers import PROVIDERS, has_key
 
-    name = magics.model_name()
-    return name or f"{default_model().label} (none is configured)"
+    if name := magics.model_name():
+        return name
+    model = default_model()
+    provider = PROVIDERS.get(model.provider)
+    if provider is None:
+        return f"{model.label} (none is configured)"
+    key = has_key(provider)
+    return f"{model.label} (by its key: {key.source})" if key else f"{model.label} (by its server: {model.base_url})"
 
 
 @_command

@@ -129,8 +129,9 @@ def _unrecognized(rest: Sequence[str], parser: argparse.ArgumentParser) -> str:
     name = first.partition("=")[0]
     if name in ("-h", "--help"):
         return "%%agent? shows the help, %agent help the commands."
-    near = difflib.get_close_matches(name, option_strings(parser), n=1)
-    return f"{said} Did you mean {near[0]}?" if near else f"{said} %%agent? lists the options."
+    known = {option.lstrip("-"): option for option in option_strings(parser)}  # hyphens are no likeness
+    near = difflib.get_close_matches(name.lstrip("-"), known, n=1)
+    return f"{said} Did you mean {known[near[0]]}?" if near else f"{said} %%agent? lists the options."
 
 
 def _short(text: str, length: int = 100) -> str:

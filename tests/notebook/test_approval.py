@@ -283,7 +283,7 @@ class TestApprover:
         told: list[Decision] = []
         decision = decide(Approver("ask", never, timeout=0.01, told=lambda q, d: told.append(d)), ask(BASH))
         assert (decision.kind, decision.reason) == ("block", "Blocked: nobody answered within 0.01 s.")
-        assert decision.by == "time limit" and told == [decision]
+        assert decision.by == "the time limit" and told == [decision]
 
     def test_an_answer_that_could_not_be_taken_goes_back_to_the_person(self) -> None:
         person = Person(YES)
@@ -329,8 +329,8 @@ class TestAlways:
         always: Any = set()
         person = Person(ALWAYS, YES)
         decide(Approver("ask", person, always=always), ask(BASH))
-        assert decide(Approver("ask", person, always=always), ask(BASH)).by == "always allowed"
-        assert decide(Approver("none", None, always=always), ask(BASH)).by == "always allowed"
+        assert decide(Approver("ask", person, always=always), ask(BASH)).by == "an earlier Always allow"
+        assert decide(Approver("none", None, always=always), ask(BASH)).by == "an earlier Always allow"
         assert len(person.asked) == 1
         decide(Approver("ask", person, always=always), ask(make()))
         assert len(person.asked) == 2
@@ -347,8 +347,8 @@ class TestAlways:
         decide(approver, ask(BASH, command="ls"))
         decide(approver, ask(BASH, command="rm x"))
         assert len(person.asked) == 2
-        assert decide(approver, ask(BASH, command="rm y")).by == "always allowed"
-        assert decide(approver, ask(BASH, command="ls")).by == "always allowed"
+        assert decide(approver, ask(BASH, command="rm y")).by == "an earlier Always allow"
+        assert decide(approver, ask(BASH, command="ls")).by == "an earlier Always allow"
 
 
 def test_a_second_answer_to_a_question_is_ignored() -> None:

@@ -98,10 +98,14 @@ def test_models_are_those_usable_now(shell: InteractiveShell, monkeypatch: pytes
     assert SECRET not in repr(listing) + listing._repr_html_()
 
 
-def test_status_says_what_would_be_used(shell: InteractiveShell) -> None:
+def test_status_says_what_would_be_used(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
     magics = shell.magics_manager.registry["AgentMagics"]
     shell.user_ns["m"] = scripted("a", "b")
     assert dict(command(shell, "status").rows)["model"] == "practice (none is configured)"
+    with monkeypatch.context() as patched:
+        patched.setenv("ANTHROPIC_API_KEY", SECRET)
+        said = dict(command(shell, "status").rows)["model"]
+        assert said.startswith("anthropic:claude-") and said.endswith(" (by its key: ANTHROPIC_API_KEY)")
     magics.model, magics.rules, magics.max_cost = "m", Rules(allow=["read"]), 0.5
     shell.run_cell_magic("agent", "", "go")
     rows = dict(command(shell, "status").rows)

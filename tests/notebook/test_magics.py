@@ -92,6 +92,8 @@ MISTAKES = [
     ("--modle x", "unrecognized arguments: --modle x. Did you mean --model?"),
     ("what is this", "unrecognized arguments: what is this. What the agent should do stands below the %%agent line; "),
     ("--zzz", "unrecognized arguments: --zzz. %%agent? lists the options."),
+    ("--bogus", "unrecognized arguments: --bogus. %%agent? lists the options."),
+    ("-m anthropic:", "anthropic needs the name of a model: anthropic:MODEL, as anthropic:claude-"),
     (
         "--system \u201cbe brief\u201d",
         "unrecognized arguments: brief\u201d. Typographic quotes and dashes are no quotes",
