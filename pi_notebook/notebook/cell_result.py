@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+from IPython.core.displaypub import CapturingDisplayPublisher
 
 from ..agent.result import RunResult
 from ..errors import PiNotebookError
-from .bridge import running_cell
+from .bridge import running_cell, who_can_answer
 from .transcript import render_text
 from .view import RunView
 
@@ -46,16 +49,30 @@ class CellResult(RunResult):
         printer.text(repr(self))
 
 
-def in_one_line(error: BaseException) -> BaseException:
+def in_one_line(error: BaseException, *, is_told: bool) -> BaseException:
     """`error`, told to show itself in IPython without a traceback, if it is what became of a run and no bug.
 
-    The card has said what happened; a traceback would only lead into this package.
+    A traceback would only lead into this package.
+
+    Args:
+        is_told: The transcript stands right above and has said what happened: the line does not say it again.
     """
     if isinstance(error, PiNotebookError | KeyboardInterrupt):
-        said = str(error) if isinstance(error, PiNotebookError) else "the agent was interrupted."
+        said = "the agent was interrupted."
+        if isinstance(error, PiNotebookError):
+            said = "the run failed; its transcript above says why." if is_told else str(error)
         line = f"{type(error).__name__}: {' '.join(said.split())}"
         vars(error)["_render_traceback_"] = lambda: [line]  # IPython asks for it
     return error
+
+
+def is_transcript_seen(shell: Any) -> bool:
+    """Whether what a run shows stands before a person: not in a capture or a file, nor in a notebook that a program
+    runs, which then reports the error alone."""
+    if isinstance(shell.display_pub, CapturingDisplayPublisher):
+        return False
+    answerer = who_can_answer(shell)
+    return answerer == "front end" or (answerer == "terminal" and sys.stdout.isatty())
 
 
 def _execution(shell: Any) -> tuple[str, int]:

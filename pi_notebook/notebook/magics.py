@@ -18,7 +18,7 @@ from ..errors import PiNotebookError
 from .agent_thread import AgentThread
 from .approval import APPROVE_MODES, Always, ApproveMode
 from .bridge import is_cell_thread, running_cell
-from .cell_result import CellResult, in_one_line
+from .cell_result import CellResult, in_one_line, is_transcript_seen
 from .commands import COMMANDS, command_help, run_command
 from .conversation import CellTurn, Conversation, Rewound
 from .options import (
@@ -302,7 +302,7 @@ class AgentMagics(Magics):
             if out is not None:
                 self.shell.user_ns[out] = result
         if run.error is not None:
-            raise in_one_line(run.error)
+            raise in_one_line(run.error, is_told=is_transcript_seen(self.shell))
         return result
 
     # ---- %agent ----------------------------------------------------------------------------------

@@ -109,8 +109,14 @@ def test_an_error_of_the_run_is_one_line_and_stops_run_all(newest_kernel: Sessio
     assert cell.wait().status == "error"
     assert queued.wait().status == "aborted"
     (error,) = [o for o in cell.outputs if o["output_type"] == "error"]
-    assert (error["ename"], error["traceback"]) == ("RunError", ["RunError: no luck"])
+    said = "RunError: the run failed; its transcript above says why."
+    assert (error["ename"], error["evalue"], error["traceback"]) == ("RunError", "no luck", [said])
+    assert "no luck" in cell.data()[0]
     assert kernel.value("out.stop_reason") == "error"
+
+    kernel.run("m = scripted(RuntimeError('no luck'))")
+    captured = kernel.run("%%capture c\n%%agent -m m\ngo")
+    assert [out["traceback"] for out in captured.outputs] == [["RunError: no luck"]]
 
 
 def test_a_tool_that_starts_an_agent_cell_is_told_no(newest_kernel: Session) -> None:

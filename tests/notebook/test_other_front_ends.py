@@ -136,6 +136,14 @@ def test_in_ipython_an_interrupt_ends_the_question(ipython: pexpect.spawn) -> No
     ipython.expect_exact("alive []")
 
 
+def test_in_ipython_the_reason_of_an_error_is_said_once(ipython: pexpect.spawn) -> None:
+    ipython.sendline("m = scripted(RuntimeError('no ' + 'luck'))")
+    ipython.sendline("r = get_ipython().run_cell_magic('agent', '-m m', 'wipe it')")
+    ipython.expect_exact("error: no luck")
+    ipython.expect_exact("RunError: the run failed; its transcript above says why.")
+    assert "no luck" not in ipython.before
+
+
 @pytest.mark.parametrize(
     "line",
     [
