@@ -169,14 +169,23 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def decode_json(data: bytes, model: Model) -> Any:
-    """The JSON of one event; a `ProviderError` that shows it if it is none."""
+def decode_json(data: bytes, model: Model, name: str = "") -> Any:
+    """The JSON of one event.
+
+    Raises:
+        ProviderError: It is none, or the event's `name` is "error" and it is no object; shows it.
+    """
     text = data.decode("utf-8", "replace")
     try:
-        return parse_json(text)
+        value = parse_json(text)
     except ValueError:
-        shown = text if len(text) <= 200 else f"{text[:200]}..."
-        raise failure(model, f"the stream holds something that is not JSON: {shown}") from None
+        if name != "error":
+            shown = text if len(text) <= 200 else f"{text[:200]}..."
+            raise failure(model, f"the stream holds something that is not JSON: {shown}") from None
+        value = text.strip()
+    if name == "error" and not isinstance(value, dict):
+        raise server_error(model, value)
+    return value
 
 
 def server_error(model: Model, said: Any) -> ProviderError:

@@ -62,8 +62,10 @@ class GoogleReply:
         return False
 
     def feed(self, batch: list[SseEvent]) -> Iterator[StreamEvent]:
-        for _, data in batch:
-            said = decode_json(data, self.model)
+        for name, data in batch:
+            said = decode_json(data, self.model, name)
+            if name == "error":
+                raise server_error(self.model, said)
             for chunk in said if isinstance(said, list) else [said]:  # without `alt=sse` it is a list
                 yield from self._chunk(chunk if isinstance(chunk, dict) else {"error": chunk})
 

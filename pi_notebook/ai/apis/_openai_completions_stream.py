@@ -1,8 +1,9 @@
 """The reply half of openai-completions: chunks of `/chat/completions` as events, from servers that follow the
 protocol and from those that bend it.
 
-What is put up with: no `index`, or the same one for all calls; no `id`, or a late one; arguments as an object, or
-several objects in a row; the legacy `function_call`; content as a list of parts; empty `choices`; usage in
+What is put up with: no `index`, one that is text, or the same one for all calls; no `id`, or a late one; a call
+without `function` around it; arguments as an object, or several objects in a row; the legacy `function_call`; content
+as parts, or one part, or a number; empty `choices`; usage in
 `choices` or `x_groq`; one whole JSON document instead of a stream; errors in mid-stream.
 """
 
@@ -18,7 +19,7 @@ from ..json_arguments import call_arguments, partial_arguments, without_lone_sur
 from ..messages import StopReason
 from ..model import Model
 from ..stream import Reply, StreamEvent
-from ._adapter import compact_json, decode_json, new_call_id, no_end, no_reply, priced, server_error
+from ._adapter import as_text, compact_json, decode_json, new_call_id, no_end, no_reply, priced, server_error
 from ._openai_completions_compat import compat_of
 from ._shapes import count_in, object_in, objects_in, text_in
 
@@ -85,7 +86,7 @@ class CompletionsDecoder:
         self._tool_names = set(tool_names)
         self._text: int | None = None
         self._thinking: int | None = None
-        self._call_at: dict[int, int] = {}  # the server's index -> block
+        self._call_at: dict[int | str, int] = {}  # the server's index -> block
         self._call_of: dict[str, int] = {}  # call id -> block
         self._last_call: int | None = None
         self._details: dict[str, str] = {}  # call id -> encrypted reasoning that came before its call
@@ -118,7 +119,7 @@ class CompletionsDecoder:
             if data == b"[DONE]":
                 self.is_over = True
             elif data:
-                chunk = decode_json(data, self._model)
+                chunk = decode_json(data, self._model, name)
                 yield from self._chunk(chunk, name)
                 template = self._template = self._template_of(chunk, data)
 
@@ -172,15 +173,13 @@ class CompletionsDecoder:
         yield from self._delta(object_in(choice, "delta") or object_in(choice, "message"))
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
-        content = delta.get("content")
-        if content:
-            thought, said = ("", content) if isinstance(content, str) else _parts(content)
-            if thought:
-                yield from self._add_thinking(thought, None)
-            if said:
-                yield from self._add_text(said)
-        if refusal := delta.get("refusal"):
-            yield from self._add_text(str(refusal))
+        thought, said = _parts(delta.get("content"))
+        if thought:
+            yield from self._add_thinking(thought, None)
+        if said:
+            yield from self._add_text(said)
+        if refusal := as_text(delta.get("refusal")):
+            yield from self._add_text(refusal)
         for field in _REASONING_FIELDS:
             if reasoning := text_in(delta, field):
                 yield from self._add_thinking(reasoning, field)
@@ -212,14 +211,11 @@ class CompletionsDecoder:
 
     def _add_call(self, call: Json) -> Iterator[StreamEvent]:
         reply = self.reply
-        function = call.get("function") or {}
+        function = call if call.get("function") is None else call["function"]
         if not isinstance(function, dict):
             return
         name, call_id = _text_of(function.get("name")), _text_of(call.get("id"))
-        position = call.get("index")
-        position = position if type(position) is int else None
-        arguments = function.get("arguments")
-        text = "" if arguments is None else arguments if isinstance(arguments, str) else compact_json(arguments)
+        position, text = _position_of(call), as_text(function.get("arguments"))
         index = self._known_call(position, call_id, name, text)
         if index is None:
             if not name and self._last_call is not None and call_id:
@@ -244,7 +240,7 @@ class CompletionsDecoder:
             block.signature = self._details.pop(block.call_id)
         yield reply.toolcall_delta(index, text)
 
-    def _known_call(self, position: int | None, call_id: str, name: str, text: str) -> int | None:
+    def _known_call(self, position: int | str | None, call_id: str, name: str, text: str) -> int | None:
         """The block that a piece of a call belongs to; None if it begins a call.
 
         The same index does not make it the same call: some servers send 0 for all of them. A new id begins a call
@@ -350,18 +346,28 @@ def _text_of(value: Any) -> str:
     return without_lone_surrogates(value) if isinstance(value, str) else "" if value is None else str(value)
 
 
+def _position_of(call: Json) -> int | str | None:
+    """The server's index of a call; digits are a number, and any other text tells calls apart as well."""
+    index = call.get("index")
+    if isinstance(index, str):
+        return int(index) if index.isascii() and index.isdigit() and len(index) < 10 else index or None
+    if isinstance(index, float):
+        return int(index) if index.is_integer() else None
+    return index if type(index) is int else None
+
+
 def _parts(content: Any) -> tuple[str, str]:
-    """Thinking and text of a content that is a list of parts."""
-    thought, said = "", ""
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, str):
-            said += part
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            said += part["text"]
-        elif isinstance(part, dict) and "thinking" in part:
-            inner = part["thinking"]
-            thought += inner if isinstance(inner, str) else _parts(inner)[1]
-    return thought, said
+    """Thinking and text of a content: a text, a number, a part, or a list of these."""
+    if isinstance(content, str):
+        return "", content
+    if isinstance(content, int | float) and not isinstance(content, bool):
+        return "", compact_json(content)
+    if isinstance(content, list):
+        parts = [_parts(part) for part in content]
+        return "".join(thought for thought, _ in parts), "".join(said for _, said in parts)
+    if isinstance(content, dict) and "text" in content:
+        return "", _parts(content["text"])[1]
+    return (_parts(content["thinking"])[1], "") if isinstance(content, dict) and "thinking" in content else ("", "")
 
 
 def _usage(said: Json, model: Model) -> Any:

@@ -66,7 +66,7 @@ class ResponsesDecoder:
                 return
             if not data:
                 continue
-            event = decode_json(data, self._model)
+            event = decode_json(data, self._model, name)
             if isinstance(event, dict):
                 yield from self._event(event, name)
             else:
