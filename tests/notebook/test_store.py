@@ -210,6 +210,10 @@ class TestFile:
             {"type": "head", "turn": 99},
             {"type": "head"},
             {"type": "end", "turn": []},
+            {"type": "call", "turn": 99, "id": "1", "state": "began"},
+            {"type": "call", "turn": 1},
+            {"type": "call", "turn": 1, "id": "1", "state": "ended", "message": {"role": "user", "content": "x"}},
+            {"type": "call", "turn": 1, "id": "1", "state": "ended", "message": [], "shown": 1},
             {"type": "something of a later version", "turn": 1},
         ],
     )
@@ -235,6 +239,12 @@ class TestFile:
         run_again = CellTurn(("cell", 0), "again")
         conversation.begin(run_again)
         conversation.undo()
+        cut_off = CellTurn(("other", 0), "cut off")
+        conversation.begin(cut_off)
+        conversation.add(cut_off, AssistantMessage([ToolCall(id, "f", {}) for id in "123"], stop_reason="tool_use"))
+        conversation.call_began(cut_off, "1")
+        conversation.call_began(cut_off, "2")
+        conversation.call_ended(cut_off, answer, notes)
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         places = list(leaves(lines))
         for _ in range(data.draw(st.integers(1, 3))):
