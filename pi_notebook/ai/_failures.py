@@ -21,6 +21,8 @@ _BYTES_PER_TOKEN = 4
 """Of a request in English; others have fewer."""
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
+_HEADER_VALUE = re.compile(r"[\t -~]*")  # RFC 9110, 5.5, in ASCII
 _OVERFLOW = r"""context[ _]?(?:length|window|size)[ _](?:was[ _])?exceed
     | exceeds?[ _](?:the[ ])?(?:available[ ])?context
     | exceeds?\ (?:the\ )?(?:model'?s?\ )?maximum\ (?:context|allowed\ input)\ length | maximum\ context\ length
@@ -38,6 +40,22 @@ def secrets_of(api_key: str | None, *headers: Mapping[str, str] | None) -> list[
     for mapping in headers:
         found += [value for name, value in (mapping or {}).items() if _SECRET_HEADER.search(name)]
     return [word for value in found for word in value.split() if word not in ("Bearer", "Basic")]
+
+
+def unsendable_header(headers: Mapping[str, str]) -> tuple[str, str] | None:
+    """The name of the first header that HTTP cannot carry and what is wrong with it, in words without its value."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            return ascii(name), "has a name that HTTP does not allow"
+        if not isinstance(value, str):
+            return name, f"is no text but {type(value).__name__}"
+        if "\n" in value or "\r" in value:
+            return name, "holds a line break"
+        if value != value.strip():
+            return name, "begins or ends with a blank"
+        if not _HEADER_VALUE.fullmatch(value):
+            return name, "holds a character that HTTP does not allow"
+    return None
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

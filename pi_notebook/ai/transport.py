@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ProviderError
 from ._body import BodyDecoder
-from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of
+from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of, unsendable_header
 from ._sse import SseEvent
 from .abort import Aborted
 from .connection import Connection, tls_context
@@ -185,6 +185,8 @@ class _Exchange:
                     return
                 except _Refused as refusal:
                     error, delay = self._refusal(refusal, attempt)
+                except httpx.LocalProtocolError:
+                    raise
                 except httpx.HTTPError as problem:
                     error = self._network_failure(problem)
                     is_final = self.received or isinstance(
@@ -202,7 +204,7 @@ class _Exchange:
         except ProviderError as error:
             self.error = error
         except Exception as problem:
-            self.error = self._failure(f"the request could not be sent: {type(problem).__name__}: {problem}")
+            self.error = self._unsent(problem)
         finally:
             self.finished = True
             self.news.set()
@@ -272,6 +274,17 @@ class _Exchange:
                 delay = None
         error = self._failure(refusal.said, status=status, request_id=request_id_of(headers), advice=advice)
         return error, delay
+
+    def _unsent(self, problem: Exception) -> ProviderError:
+        """The error for a request that never left this machine; `problem` may quote a header, so it gives way."""
+        why, advice = f"{type(problem).__name__}: {problem}", ""
+        if header := unsendable_header(self.request.headers):
+            name, what = header
+            why = f"the header {name} {what}"
+            key = self.request.api_key
+            is_key = key and key in str(self.request.headers.get(name))
+            advice = f"Correct the API key ({self.request.key_name or 'in a header'})." if is_key else "Correct it."
+        return self._failure(f"the request could not be sent: {why}", advice=advice)
 
     def _network_failure(self, problem: httpx.HTTPError) -> ProviderError:
         import httpx

@@ -145,19 +145,46 @@ async def test_a_host_that_does_not_take_the_connection_is_tried_again_and_named
     assert waits == [text, text]
 
 
-def broken_header() -> WireRequest:
-    return WireRequest("http://127.0.0.1:9/v1", {"authorization": f"Bearer {KEY}\n"}, b"{}", f"{KEY}\n")
+async def unsent(headers: dict[str, Any]) -> str:
+    async with serving(replies(OK)) as server:
+        request = WireRequest(server.base_url, headers, b"{}", KEY, "LOCAL_API_KEY")
+        with pytest.raises(ProviderError) as caught:
+            async for _ in post_events(model_at(server.base_url), quick(), request):
+                pass
+        assert server.heads == []
+        assert server.connections <= 1
+    assert KEY[:6] not in f"{caught.value!r} {request!r}"
+    return str(caught.value)
 
 
-async def test_a_request_that_cannot_be_sent_shows_no_key() -> None:
-    async def run() -> None:
-        async for _ in post_events(model_at("http://127.0.0.1:9/v1"), quick(max_retries=0), broken_header()):
-            pass
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("hunter2\n", "holds a line break"),
+        ("hunter2\r\nx-more: 1", "holds a line break"),
+        (" hunter2", "begins or ends with a blank"),
+        ("hunter2\0", "holds a character that HTTP does not allow"),
+        ("hunter2…", "holds a character that HTTP does not allow"),
+        (7, "is no text but int"),
+    ],
+)
+async def test_a_header_that_cannot_be_sent_is_named_and_its_value_not_shown(value: Any, what: str) -> None:
+    assert await unsent({"accept": "*/*", "x-pass": value}) == (
+        f"local:m1: the request could not be sent: the header x-pass {what}. Correct it."
+    )
 
-    with pytest.raises(ProviderError) as caught:
-        await run()
-    shown = f"{caught.value!r} {broken_header()!r}"
-    assert not any(KEY[i : i + 6] in shown for i in range(len(KEY) - 5))
+
+async def test_a_header_with_a_name_that_cannot_be_sent() -> None:
+    assert await unsent({"x pass": "hunter2"}) == (
+        "local:m1: the request could not be sent: the header 'x pass' has a name that HTTP does not allow. Correct it."
+    )
+
+
+async def test_a_key_that_cannot_be_sent_is_named_by_its_variable() -> None:
+    assert await unsent({"authorization": f"Bearer {KEY}\n"}) == (
+        "local:m1: the request could not be sent: the header authorization holds a line break. "
+        "Correct the API key (LOCAL_API_KEY)."
+    )
 
 
 # -- abort -----------------------------------------------------------------------------------------------------------
