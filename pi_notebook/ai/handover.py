@@ -168,13 +168,14 @@ class EncodedHistory:
         self,
         messages: Sequence[Message],
         model: Model,
-        convert: Callable[[Sequence[Message], Message | None], list[Any]],
+        convert: Callable[[Sequence[Message], int], list[Any]],
         encode: Callable[[Any], bytes],
     ) -> tuple[list[bytes], list[Any]]:
         """All segments but the last as pieces of JSON, which commas join, and the last one converted.
 
         Args:
-            convert: `(segments, message before them or None)` -> their wire messages. Nothing else may decide them.
+            convert: `(segments, number of messages before them)` -> their wire messages. Called in order; nothing
+                else than what it was given, now and for earlier segments, may decide them.
             encode: Wire messages -> their JSON with commas between, no brackets around.
         """
         end = len(messages)
@@ -190,7 +191,7 @@ class EncodedHistory:
         start = len(known)
         if end > start:
             fresh = messages[start:end]
-            if items := convert(fresh, known[-1] if known else None):
+            if items := convert(fresh, start):
                 self._pieces.append(encode(items))
             known.extend(fresh)
-        return self._pieces, convert(messages[end:], known[-1] if known else None)
+        return self._pieces, convert(messages[end:], end)

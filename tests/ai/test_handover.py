@@ -166,7 +166,7 @@ class Counting:
     def __init__(self) -> None:
         self.converted = 0
 
-    def __call__(self, messages: Sequence[Message], before: Message | None = None) -> list[Any]:
+    def __call__(self, messages: Sequence[Message], start: int = 0) -> list[Any]:
         self.converted += len(messages)
         return [[m.role, str(m.content)] for m in handover(messages, MODEL)]
 

@@ -71,10 +71,9 @@ class _History:
         """The input as pieces of JSON, which commas join."""
         messages = context.messages
 
-        def items(segments: Sequence[Message], _: Message | None = None) -> list[Any]:
-            is_first = not segments or segments[0] is messages[0]
-            converted, position = convert(segments, model, context, 0 if is_first else self._position)
-            if segments and segments[-1] is not messages[-1]:
+        def items(segments: Sequence[Message], start: int) -> list[Any]:
+            converted, position = convert(segments, model, context, self._position if start else 0)
+            if start + len(segments) < len(messages):
                 self._position = position
             return converted
 

@@ -57,7 +57,9 @@ def transcripts(draw: st.DrawFn) -> list[Message]:
                 messages.append(AssistantMessage(calls, stop_reason="tool_use"))
                 added = draw(st.sampled_from([(), (), ("sub",)]))
                 messages += [ToolResultMessage(c.id, "add", [TextContent("3")], added_tool_names=added) for c in calls]
-    return messages
+    # The same object may stand in several places, also in the first and the last one.
+    again = draw(st.sampled_from([[], [], [0], [0, len(messages) - 1, 0]]))
+    return messages + [messages[place] for place in again]
 
 
 @pytest.mark.parametrize("api", APIS)
