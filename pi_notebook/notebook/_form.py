@@ -10,7 +10,8 @@ import ipywidgets
 
 from ..errors import PiNotebookError
 from ._arguments import as_json
-from .markup import visible
+from ._style import part
+from .markup import visible, visible_html
 
 _LEFT_OUT = "not given"
 
@@ -24,16 +25,26 @@ class Form:
 
     A field that nobody touches gives back what was given, to the letter; a property that was not given stays left out
     as long as its field is empty.
+
+    Attributes:
+        widgets: The fields.
+        lines: The fields, and under each what the schema says about it.
     """
 
     def __init__(self, schema: Mapping[str, Any], arguments: dict[str, Any]) -> None:
         self._fields: dict[str, tuple[Any, Callable[[Any], Any]]] = {}
+        self.lines: list[Any] = []
         self._given = arguments
         properties = schema.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         for name in [*properties, *(key for key in arguments if key not in properties)]:
             given = name in arguments
-            self._fields[name] = _field(name, properties.get(name), given, arguments.get(name))
+            about = properties.get(name)
+            about = about if isinstance(about, Mapping) else {}
+            self._fields[name] = _field(name, about, given, arguments.get(name))
+            self.lines.append(self._fields[name][0])
+            if hint := _hint_html(about):
+                self.lines.append(ipywidgets.HTML(hint))
         self.widgets = [field for field, _ in self._fields.values()]
         self._first = {name: field.value for name, (field, _) in self._fields.items()}
 
@@ -56,16 +67,31 @@ class Form:
         return arguments
 
 
-def _field(name: str, schema: Any, given: bool, value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    schema = schema if isinstance(schema, Mapping) else {}
+def _hint_html(schema: Mapping[str, Any]) -> str:
+    text = schema.get("description")
+    return (
+        f"<div{part('small', 'muted', 'hint')}>{visible_html(text[:500])}</div>"
+        if isinstance(text, str) and text
+        else ""
+    )
+
+
+def _left_out(schema: Mapping[str, Any]) -> str:
+    """What an empty field stands for."""
+    return f"{_LEFT_OUT} (default: {visible(as_json(schema['default'])[:60])})" if "default" in schema else _LEFT_OUT
+
+
+def _field(name: str, schema: Mapping[str, Any], given: bool, value: Any) -> tuple[Any, Callable[[Any], Any]]:
     kind = schema.get("type")
     label = {"description": visible(name[:60]) + _hidden_in(value)}
-    hint = "" if given else _LEFT_OUT
+    hint = "" if given else _left_out(schema)
     choices = schema.get("enum", [True, False] if kind == "boolean" and not given else None)
     if isinstance(choices, list) and choices and (value in choices or not given):
         options = [(visible(str(choice)[:200]), choice) for choice in choices]
-        options = options if given else [(_LEFT_OUT, None), *options]
-        widget = ipywidgets.Dropdown(options=options, value=value if given else None, **label)
+        if given:
+            widget = ipywidgets.Dropdown(options=options, value=value, **label)
+        else:
+            widget = ipywidgets.Dropdown(options=[(hint, None), *options], index=0, **label)
         return _sized(widget), lambda chosen: chosen
     if kind == "boolean" and isinstance(value, bool):
         return _sized(ipywidgets.Checkbox(value=value, indent=False, **label)), bool

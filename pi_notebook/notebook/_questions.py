@@ -30,9 +30,13 @@ class QuestionBox:
     decide. Nothing takes the focus by itself.
     """
 
-    def __init__(self, question: Question, label: str, answer: Answer) -> None:
+    def __init__(
+        self, question: Question, label: str, answer: Answer, lost_focus: Callable[[QuestionBox], None] = lambda _: None
+    ) -> None:
+        """`lost_focus` is called with this box when a person has used one of its buttons, which then is gone."""
         self.question = question
         self._answer = answer
+        self._lost_focus = lost_focus
         self._settled = False
         self._form: Form | None = None
         self._said = ipywidgets.HTML(_error_html(question.error))
@@ -48,7 +52,10 @@ class QuestionBox:
         if not fits_question(question.arguments):
             self._approve.disabled = self._always.disabled = True
             self._said.value = _error_html(TOO_LONG)
-        self._reason = ipywidgets.Text(placeholder="reason to block, for the model (Enter blocks)")
+        self._reason = ipywidgets.Text(
+            description="Reason to block", placeholder="reason to block, for the model (Enter blocks)"
+        )
+        self._reason.add_class("pi-named")
         self._reason.on_msg(self._on_reason_message)
         self._buttons = _row(self._approve, self._block, self._reason, self._edit, self._always)
         self._fields = ipywidgets.VBox()
@@ -58,8 +65,18 @@ class QuestionBox:
         self.widget.add_class("pi-ask")
 
     @property
+    def settled(self) -> bool:
+        """Whether a person has answered."""
+        return self._settled
+
+    @property
     def hidden(self) -> bool:
         return bool(self.widget.layout.display == "none")
+
+    def take_focus(self) -> None:
+        """Take it where a stray Enter decides nothing: to the reason, or to the form if that is open."""
+        field = self._form.widgets[0] if self._form is not None and self._form.widgets else self._reason
+        field.focus()
 
     def hide(self) -> None:
         """Take it out of sight without moving the questions around it."""
@@ -85,6 +102,7 @@ class QuestionBox:
         for widget in _all_widgets(self.widget):
             if hasattr(widget, "disabled"):
                 widget.disabled = True
+        self._lost_focus(self)
 
     def _tell(self, decision: Decision) -> None:
         if not self._answer(self.question, decision):
@@ -105,8 +123,9 @@ class QuestionBox:
         self._form = Form(self.question.tool.schema, self.question.arguments)
         run = _button("Run edited", "yes", "Run it with the arguments as changed here", self._run_edited)
         back = _button("Back", "", "Leave the arguments as they are", self._close_form)
-        self._fields.children = [*self._form.widgets, _row(run, back)]
+        self._fields.children = [*self._form.lines, _row(run, back)]
         self._buttons.layout.display = "none"
+        self._lost_focus(self)
 
     def _close_form(self) -> None:
         if self._settled:
@@ -118,6 +137,7 @@ class QuestionBox:
         self._fields.children = []
         self._said.value = ""
         self._buttons.layout.display = ""
+        self._lost_focus(self)
 
     def _run_edited(self) -> None:
         if not self._settled and self._form is not None:

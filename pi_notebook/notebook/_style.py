@@ -156,7 +156,8 @@ _LIVE = """
 .pi-bar{border-bottom-color:var(--jp-border-color2,rgba(128,128,128,.28))}
 .pi-card .pi-headbox{flex-flow:row nowrap;align-items:center;width:100%}
 .pi-card .pi-headbox>.widget-html{flex:1 1 auto;width:auto;min-width:0}
-.pi-card .pi-spoken{position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap}
+.pi-card .pi-spoken,.pi-card .pi-named>.widget-label{position:absolute;width:1px;height:1px;margin:0;padding:0;
+ overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap}
 .pi-card button.jupyter-button{width:auto;height:26px;line-height:24px;padding:0 12px;margin:2px 8px 2px 0;
  border-radius:4px;font-size:12px;flex:0 0 auto;background:var(--jp-layout-color1,transparent);
  border:1px solid var(--jp-border-color1,rgba(128,128,128,.5));color:var(--jp-ui-font-color1,inherit);
@@ -178,6 +179,7 @@ _LIVE = """
 .pi-card .pi-field{width:100%;margin:2px 0}
 .pi-card .pi-field .widget-label{width:auto;min-width:90px;max-width:200px}
 .pi-card .pi-field textarea{font-family:var(--jp-code-font-family,monospace);font-size:12px}
+.pi-card .pi-hint{margin:-2px 0 4px 98px}
 .pi-card .pi-rowbox{margin:2px 0;padding:3px 10px}
 .pi-card .pi-text.widget-box{margin:2px 0}
 .pi-card .pi-askbox{max-height:340px;overflow:auto;margin:4px 0;padding:2px 8px;border-radius:3px;

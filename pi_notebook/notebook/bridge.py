@@ -29,6 +29,7 @@ T = TypeVar("T")
 Answerer = Literal["terminal", "nobody", "front end"]
 
 _LONGEST_WAIT = 0.25  # seconds; on Windows a waiting lock does not let a signal handler run
+_PROMPT_SECONDS = 0.2
 _STUCK_SECONDS = 1.0  # a widget's callback that takes longer may be broken off by a second interrupt
 
 
@@ -71,10 +72,12 @@ class Bridge:
             everything else works.
         page_reloaded: A page other than the one that runs the cell (the same one, loaded again, is another) asked
             for the kernel's widgets during the run, so a display id known to the first page may be lost.
+        prompt: The message that is handled now has not waited for a call to let it through.
     """
 
     mode: str
     page_reloaded: bool
+    prompt: bool
 
     def __init__(self, shell: Any, on_interrupt: Callable[[], None] | None = None) -> None:
         """`shell` is the IPython shell. Without a `kernel` attribute it is a terminal, and no clicks can arrive."""
@@ -89,10 +92,12 @@ class Bridge:
         self._interrupts = 0
         self._thread: int | None = None
         self._in_call = False
+        self._looked_at = time.monotonic()
         self._message_started: float | None = None
         self._closed = False
         self._old_handler: Any = None
         self.page_reloaded = False
+        self.prompt = True
         kernel = getattr(shell, "kernel", None)
         self._parent = _parent(kernel)
         self._page = self._parent.get("header", {}).get("session")
@@ -262,6 +267,7 @@ class Bridge:
             self._sort(self._inbox.get(timeout=min(limit for limit in limits if limit is not None)))
         except queue.Empty:
             pass
+        self._looked_at = time.monotonic()
 
     def _step(self) -> bool:
         """Do what is there to do. At most one call, since after each the run may have ended."""
@@ -273,6 +279,7 @@ class Bridge:
 
     def _look(self) -> bool:
         """Handle the messages that have come; False if there was nothing to do."""
+        self.prompt = time.monotonic() - self._looked_at < _PROMPT_SECONDS
         self._sort_inbox()
         asked, self._asked = self._asked, []  # before the look, so that it sees all that had come by then
         self._source.poll()
@@ -281,6 +288,7 @@ class Bridge:
         for future in asked:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
+        self._looked_at = time.monotonic()
         return handled or bool(asked)
 
     def _sort_inbox(self) -> None:

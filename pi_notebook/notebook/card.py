@@ -17,6 +17,7 @@ from ._questions import QuestionBox
 from ._rows import fold
 from ._style import part, stylesheet
 from ._typing import when_typed
+from .bridge import bridge_of_thread
 from .markup import escape
 from .transcript import item_html, render_html, said_html
 from .view import RunView
@@ -64,6 +65,7 @@ class Card:
         self._groups: list[Any] = []
         self._folded = 0
         self._boxes: list[QuestionBox] = []
+        self._said: Any = None
         self._head = sheet.html()
         self._spoken = sheet.html()
         self._notes = sheet.html()
@@ -125,7 +127,9 @@ class Card:
 
     def _steering_line(self, steer: Callable[[str], None]) -> Any:
         keep = self._sheet.keep
-        field = keep(ipywidgets.Text(placeholder="Say something to the agent; it is told after this turn"))
+        words = "Say something to the agent; it is told after this turn"
+        self._said = field = keep(ipywidgets.Text(description=words.partition(";")[0], placeholder=words))
+        field.add_class("pi-named")
         send = keep(ipywidgets.Button(description="Send", tooltip="Tell the agent after this turn"))
 
         def take() -> None:
@@ -249,7 +253,23 @@ class Card:
 
     def _question_box(self, row: Row) -> QuestionBox:
         assert row.question is not None
-        return QuestionBox(row.question, row.label, self._answer)
+        return QuestionBox(row.question, row.label, self._answer, self._hand_focus_on)
+
+    def _hand_focus_on(self, box: QuestionBox) -> None:
+        """A button that had the focus is gone: stay in its box, go on to the next, at last to the line at the foot.
+
+        Not if the click was taken up late: by then the person may be typing elsewhere.
+        """
+        bridge = bridge_of_thread()
+        if bridge is not None and not bridge.prompt:
+            return
+        at = self._boxes.index(box) if box in self._boxes else 0
+        following = [*self._boxes[at:], *self._boxes[:at]]
+        open_box = next((each for each in following if not (each.settled or each.hidden)), None)
+        if open_box is not None:
+            open_box.take_focus()
+        elif self._said is not None:
+            self._said.focus()
 
 
 def _draw(part_: Part, now: float) -> bool:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator
 
 from ..benchmarks.click import measure
 from .jupyter import REPOSITORY, Notebook, Server
@@ -108,6 +108,34 @@ def test_a_question_is_answered_by_keyboard_and_takes_no_focus(notebook: Noteboo
     notebook.wait_text(2, "Reason: the table is in use")
 
 
+def test_questions_are_answered_one_after_another_by_keyboard(notebook: Notebook, server: Server) -> None:
+    batch = ", ".join(f"call('drop', table='t{n}')" for n in range(3))
+    write_agent_notebook(server, "chain.ipynb", f"scripted([{batch}, call('wait', seconds=4)], 'Done.')")
+    notebook.open("chain.ipynb")
+    notebook.run_all()
+    notebook.page.wait_for_function("() => document.querySelectorAll('.pi-ask').length === 3")
+    notebook.button("Approve").first.focus()
+    for n in range(3):
+        notebook.page.keyboard.press("Enter")
+        if n < 2:
+            reason = notebook.output(2).get_by_label("Reason to block").nth(n + 1)
+            wait_for_focus(reason)
+            notebook.page.keyboard.press("Enter")  # a stray one decides nothing
+            notebook.page.keyboard.press("Shift+Tab")
+            notebook.page.keyboard.press("Shift+Tab")
+            wait_for_focus(notebook.output(2).get_by_role("button", name="Approve").first)
+    wait_for_focus(notebook.output(2).get_by_label("Say something to the agent"))
+    notebook.wait_text(2, "✓ done")
+    assert notebook.text(2).count("approved by you") == 3
+
+
+def wait_for_focus(element: Locator) -> None:
+    deadline = time.monotonic() + 20
+    while not element.evaluate("e => e === document.activeElement"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_second_click_does_nothing(notebook: Notebook, server: Server) -> None:
     write_agent_notebook(server, "twice.ipynb", "scripted([call('drop', table='sales')], 'Done.')", "go", "print(ran)")
     notebook.open("twice.ipynb")
@@ -143,7 +171,7 @@ def test_edited_arguments_are_what_runs(notebook: Notebook, server: Server) -> N
     notebook.click("Run edited")
     notebook.wait_text(3, "[('sales', 3)]")
     notebook.wait_text(2, "edited and approved by you")
-    assert '+ "limit": 3' in notebook.text(2)
+    assert "+ limit: 3" in notebook.text(2)
 
 
 def test_always_allow_asks_no_more_until_the_tool_is_made_anew(lab: Notebook, server: Server) -> None:

@@ -364,6 +364,24 @@ def test_what_waits_for_messages_is_told_on_the_cells_thread_also_from_within_a_
     assert told == [True]
 
 
+def test_a_message_that_waited_for_a_call_is_not_prompt() -> None:
+    seen: list[bool] = []
+
+    def hold(bridge: Bridge) -> None:
+        time.sleep(0.3)
+        bridge.messages_handled().add_done_callback(lambda _: seen.append(bridge.prompt))
+        bridge.pump_once()
+        bridge.messages_handled().add_done_callback(lambda _: seen.append(bridge.prompt))
+        bridge.pump_once()
+
+    def work(bridge: Bridge) -> None:
+        bridge.messages_handled().add_done_callback(lambda _: seen.append(bridge.prompt))
+        bridge.call(lambda: hold(bridge)).result(CEILING)
+
+    run(work)
+    assert seen == [True, False, True]
+
+
 def test_nothing_waits_for_messages_of_a_bridge_that_is_closed() -> None:
     with Bridge(Terminal()) as bridge:
         early = bridge.messages_handled()

@@ -14,6 +14,7 @@ from comm.base_comm import BaseComm
 
 from pi_notebook.agent.hooks import Decision, Question
 from pi_notebook.agent.tool import ConsoleText, Progress, ToolResult
+from pi_notebook.notebook.bridge import Bridge
 from pi_notebook.notebook.card import Card
 from pi_notebook.notebook.display import CardDisplay
 from pi_notebook.notebook.transcript import render_html
@@ -72,6 +73,12 @@ def asking(schema: Any = None, arguments: Any = None) -> tuple[Play, Question]:
     play.end_reply("tool_use")
     play.start(call, run=False)
     return play, play.ask(call, "deletes rows", schema)
+
+
+class Terminal:
+    """An IPython shell without a kernel."""
+
+    display_pub: Any = None
 
 
 class Recorder(BaseComm):
@@ -213,6 +220,53 @@ def test_going_back_from_an_edit_leaves_the_arguments_as_they_were() -> None:
     named(card, "Back").click()
     named(card, "Approve").click()
     assert [(d.kind, d.arguments) for _, d in answers] == [("approve", None)]
+
+
+def test_the_focus_goes_on_to_the_next_open_question_and_then_stays_with_the_card(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    focused: list[Any] = []
+    monkeypatch.setattr("ipywidgets.DOMWidget.focus", lambda widget: focused.append(widget))
+    play = Play()
+    calls = [play.call(f"c{n}", "save", {"n": n}) for n in range(3)]
+    play.end_reply("tool_use")
+    for call in calls:
+        play.start(call, run=False)
+        play.ask(call)
+    card, _, _ = make_card(play)
+    boxes = list(card._boxes)
+    for box in (boxes[1], boxes[2], boxes[0]):
+        box._approve.click()
+    foot = named(card, "Say something to the agent", "Text")
+    assert focused == [boxes[2]._reason, boxes[0]._reason, foot]
+
+
+def test_the_focus_goes_into_the_form_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    focused: list[Any] = []
+    monkeypatch.setattr("ipywidgets.DOMWidget.focus", lambda widget: focused.append(widget.description))
+    play, _ = asking({"type": "object", "properties": {"table": {"type": "string"}}})
+    card, _, _ = make_card(play)
+    named(card, "Edit").click()
+    named(card, "Back").click()
+    assert focused == ["table", "Reason to block"]
+
+
+def test_a_late_answer_takes_no_focus(monkeypatch: pytest.MonkeyPatch) -> None:
+    focused: list[Any] = []
+    monkeypatch.setattr("ipywidgets.DOMWidget.focus", lambda widget: focused.append(widget))
+    play, _ = asking()
+    card, answers, _ = make_card(play)
+    with Bridge(Terminal()) as bridge:
+        bridge.prompt = False
+        named(card, "Approve").click()
+    assert (len(answers), focused) == (1, [])
+
+
+def test_fields_have_names_for_screen_readers() -> None:
+    play, _ = asking()
+    card, _, _ = make_card(play)
+    names = [widget.description for widget in widgets(card.widget) if type(widget).__name__ == "Text"]
+    assert names == ["Reason to block", "Say something to the agent"]
 
 
 def test_an_answered_question_leaves_the_others_where_they_are() -> None:

@@ -61,6 +61,32 @@ def test_each_kind_has_a_field_of_its_own() -> None:
     }
 
 
+def test_what_was_not_given_says_so_and_what_stands_for_it() -> None:
+    properties = {
+        "mode": {"enum": ["a", "b"], "default": "a"},
+        "dry": {"type": "boolean", "default": False},
+        "plain": {"type": "boolean"},
+        "count": {"type": "integer", "default": 10},
+    }
+    form = Form({"properties": properties}, {})
+    assert field(form, "mode").label == 'not given (default: "a")'
+    assert field(form, "dry").label == "not given (default: false)"
+    assert field(form, "plain").label == "not given"
+    assert field(form, "count").placeholder == "not given (default: 10)"
+    assert form.read() == {}
+    field(form, "dry").value = True
+    assert form.read() == {"dry": True}
+
+
+def test_what_the_schema_says_of_a_field_stands_under_it() -> None:
+    properties = {"a": {"type": "string", "description": "A <b>name</b>.\u202e"}, "b": {"description": 5}}
+    kinds = [
+        (type(line).__name__, line.description or line.value) for line in Form({"properties": properties}, {}).lines
+    ]
+    assert [kind for kind, _ in kinds] == ["Text", "HTML", "Textarea"]
+    assert "A &lt;b&gt;name&lt;/b&gt;." in kinds[1][1] and "U+202E" in kinds[1][1]
+
+
 def test_what_was_not_given_and_stays_empty_is_left_out() -> None:
     assert Form(SCHEMA, {}).read() == {}
 
