@@ -88,15 +88,15 @@ class LineReader:
         """The next line, at most `cap` bytes of it; None at the end."""
         if not self._more():
             return None
-        kept = b""
+        pieces: list[bytes] = []
         length = 0
         carriage_return = False
         while self._more():
             end = self._chunk.find(b"\n", self._at)
             piece_end = len(self._chunk) if end < 0 else end
             piece_length = piece_end - self._at
-            if len(kept) < cap:
-                kept += self._chunk[self._at : min(piece_end, self._at + cap - len(kept))]
+            if length < cap:
+                pieces.append(self._chunk[self._at : min(piece_end, self._at + cap - length)])
             if piece_length:
                 carriage_return = self._chunk[piece_end - 1] == 0x0D
             length += piece_length
@@ -105,6 +105,7 @@ class LineReader:
                 break
         else:
             carriage_return = False
+        kept = b"".join(pieces)
         if carriage_return:
             length -= 1
             kept = kept[:length]

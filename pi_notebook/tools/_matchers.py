@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from ..ai.abort import AbortSignal
 from ..errors import ToolError
@@ -24,17 +24,17 @@ from ._files import opened
 from ._filetype import SNIFF, is_binary
 from ._lines import LineReader
 from ._paths import Workspace
+from ._pattern import Pattern, decoded
 
-MAX_SEARCHED_LINE = 64 * 1024
+MAX_SEARCHED_LINE = 64 * 1024 * 1024
 """Bytes of one line that our own search looks at."""
+LONG_LINE = 64 * 1024
 LINE_SECONDS = 1.0
-"""Time for one line before a pattern counts as one that never ends."""
+"""Time for one line before a pattern counts as one that never ends; a long line is given more."""
+LONG_LINE_SECONDS = 10.0
 PIECE_SECONDS = 0.05
 """Time for a look at many lines at once; if it is not enough they are looked at one by one."""
 TOTAL_SECONDS = 60.0
-_SEES_NEIGHBOURS = re.compile(r"\\[^wWdDsSbB.\[\](){}^$|?*+/\\\-]|\(\?(?!:)|[+*?}]\+")
-"""In patterns that may match a line alone and yet not find it among others: anchors of the whole text, looking around,
-parts that do not give back. Anything that is not known to be harmless counts."""
 _BATCH_FILES = 1_000
 _BATCH_BYTES = 24_000 if sys.platform == "win32" else 100_000
 _RECORD = re.compile(rb"([^\0]*)\0(\d+):[^\n]*\n")
@@ -131,7 +131,7 @@ def search_by_ourselves(workspace: Workspace, query: Query, signal: AbortSignal)
     Raises:
         ToolError: The pattern is no regular expression.
     """
-    test = _compiled(query)
+    pattern = Pattern(query.pattern, ignore_case=query.ignore_case, literal=query.literal)
     deadline = time.monotonic() + TOTAL_SECONDS
 
     def check() -> None:
@@ -147,7 +147,7 @@ def search_by_ourselves(workspace: Workspace, query: Query, signal: AbortSignal)
                     if is_binary(stream.read(SNIFF)):
                         continue
                     stream.seek(0)
-                    numbers = _matching_lines(stream, test, limit, check, workspace.shown(file))
+                    numbers = _matching_lines(stream, pattern, limit, check, workspace.shown(file))
             except (FileNotFoundError, ToolError) as error:
                 if isinstance(error, _SearchError):
                     raise
@@ -162,46 +162,13 @@ class _SearchError(ToolError):
     """Ends the whole search, unlike a file that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """`line`: whether a line matches; raises `TimeoutError`. `lines`: whether any of several lines may match."""
-
-    line: Callable[[str], bool]
-    lines: Callable[[bytes], bool]
-
-
-def _compiled(query: Query) -> _Test:
-    import regex
-
-    flags: Any = regex.VERSION1 | regex.MULTILINE | (regex.IGNORECASE if query.ignore_case else 0)
-    try:
-        pattern = regex.compile(regex.escape(query.pattern) if query.literal else query.pattern, flags)
-    except regex.error as error:
-        raise ToolError(
-            f"The pattern is no regular expression: {error}. Set literal to true to search for it as plain text."
-        ) from error
-
-    def line(text: str) -> bool:
-        return pattern.search(text, timeout=LINE_SECONDS, concurrent=True) is not None
-
-    def lines(data: bytes) -> bool:
-        text = data.replace(b"\r\n", b"\n").decode("utf-8", "replace")
-        try:
-            return pattern.search(text, timeout=PIECE_SECONDS, concurrent=True) is not None
-        except TimeoutError:
-            return True
-
-    sees_more = not query.literal and _SEES_NEIGHBOURS.search(query.pattern) is not None
-    return _Test(line, (lambda data: True) if sees_more else lines)
-
-
-def _matching_lines(stream: IO[bytes], test: _Test, limit: int, check: Callable[[], None], name: str) -> list[int]:
+def _matching_lines(stream: IO[bytes], pattern: Pattern, limit: int, check: Callable[[], None], name: str) -> list[int]:
     reader = LineReader(stream, check)
     numbers: list[int] = []
     number = left = 0
 
     def may_match(data: bytes) -> bool:
-        return test.lines(data if number else data.removeprefix(codecs.BOM_UTF8))
+        return pattern.may_be_in(data if number else data.removeprefix(codecs.BOM_UTF8), PIECE_SECONDS)
 
     while len(numbers) < limit:
         if not left:
@@ -213,16 +180,20 @@ def _matching_lines(stream: IO[bytes], test: _Test, limit: int, check: Callable[
             break
         left -= 1
         number += 1
-        text = line.text.removeprefix("\ufeff") if number == 1 else line.text
+        text = decoded(line.data if number > 1 else line.data.removeprefix(codecs.BOM_UTF8))
         try:
-            matches = test.line(text)
+            matches = pattern.is_in_line(text, LONG_LINE_SECONDS if len(text) > LONG_LINE else LINE_SECONDS)
         except TimeoutError as error:
-            raise _SearchError(
-                f"The pattern takes too long on line {number} of {name}: it has repetitions inside repetitions. "
-                f"Make it simpler."
-            ) from error
+            raise _SearchError(_too_hard(number, name, len(text))) from error
         if matches:
             numbers.append(number)
         if number % 1_000 == 0:
             check()
     return numbers
+
+
+def _too_hard(number: int, name: str, length: int) -> str:
+    said = f"The pattern takes too long on line {number} of {name}"
+    if length > LONG_LINE:
+        return f"{said}, which has {length:,} characters. Make it simpler, or leave the file out with glob."
+    return f"{said}: it has repetitions inside repetitions. Make it simpler."

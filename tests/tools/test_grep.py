@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from pi_notebook.agent.tool import Tool
 from pi_notebook.ai.abort import AbortSignal
+from pi_notebook.errors import ToolError
 from pi_notebook.tools import _matchers
 from pi_notebook.tools._grep import GrepDetails, grep_tool
 from pi_notebook.tools._matchers import ripgrep
 from pi_notebook.tools._paths import Workspace
+from pi_notebook.tools._pattern import Pattern, decoded
 
 from .conftest import Tools
 from .test_walk import make, make_files
@@ -325,14 +327,121 @@ TRICKY = st.sampled_from(
 def test_looking_at_many_lines_at_once_misses_none(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], pattern: str
 ) -> None:
-    import regex
-
     root = tmp_path_factory.mktemp("pieces")
     (root / "f").write_bytes("".join(f"{line}\n" for line in lines).encode())
-    expected = [
-        number
-        for number, line in enumerate(lines, 1)
-        if regex.search(pattern, line.removesuffix("\r"), regex.VERSION1 | regex.MULTILINE)
-    ]
+    one = Pattern(pattern, ignore_case=False, literal=False)
+    expected = [number for number, line in enumerate(lines, 1) if one.is_in_line(line.removesuffix("\r"), 10)]
     matcher = _matchers.search_by_ourselves(Workspace(root), _matchers.Query(pattern), AbortSignal())
     assert [numbers for _, numbers in matcher([root / "f"], 100)] == ([expected] if expected else [])
+
+
+# ---- where the two engines think differently ------------------------------------------------------
+
+ODD_LINE = st.text(
+    st.sampled_from("aiIsSkK \u0130\u0131\u017f\u212a\u00df\ufb01\ufffd\u00a0\udcff\udce9\r"), max_size=6
+)
+ATOMS = ["a", "i", "I", "s", "k", ".", "ss", "fi", "\u0131", "\u017f", "\u00df", "\ufffd", "[^a]", "[a-z]", "[^a-z]"]
+ATOMS += [r"\s", r"\S", r"\w", r"\W", r"\D", r"[\s]", r"[^\s]", r"\p{L}", r"\PL", "(?s:.)", "[]i]", "[^]a]", r"\."]
+ATOMS += ["(?:i)", "[[:space:]]", "[[:alpha:]i]", "[^[:upper:]]", "[[:^punct:]]"]
+ATOM = st.sampled_from(ATOMS)
+PART = st.tuples(ATOM, st.sampled_from(["", "", "", "+", "*", "?", "+?", "{2}"])).map("".join)
+ODD_PATTERN = st.lists(PART, min_size=1, max_size=3).map("".join) | st.lists(PART, min_size=2, max_size=2).map("|".join)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ODD_LINE, max_size=5), ODD_PATTERN, st.booleans(), st.booleans())
+def test_odd_letters_bytes_and_carriage_returns_are_read_alike(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], pattern: str, ignore_case: bool, literal: bool
+) -> None:
+    root = tmp_path_factory.mktemp("odd")
+    (root / "f").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+    arguments = {"pattern": pattern, "ignoreCase": ignore_case, "literal": literal}
+    by_ripgrep = grep_tool(Workspace(root), program=ripgrep()).call(**arguments)
+    by_ourselves = grep_tool(Workspace(root), program=None).call(**arguments)
+    assert (by_ripgrep.text, by_ripgrep.details) == (by_ourselves.text, by_ourselves.details)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "is_found"),
+    [
+        ("SS", "stra\u00dfe", False),
+        ("fi", "\ufb01", False),
+        ("i", "\u0130", False),
+        ("I", "\u0131", False),
+        ("[i]", "\u0130", False),
+        ("[a-z]", "\u0131", False),
+        ("[^a-z]", "\u0131", True),
+        ("\u0131", "\u0131", True),
+        ("\u0131", "I", False),
+        ("s", "\u017f", True),
+        ("k", "\u212a", True),
+        ("\u00e9", "\u00c9", True),
+        (r"a\s", "a\rb", False),
+        ("a.b", "a\rb", False),
+        ("(?s)a.b", "a\rb", False),
+        ("a[^x]b", "a\rb", False),
+        (r"a\b", "a\rb", True),
+        ("a.b", "a\udcffb", False),
+        ("\ufffd", "\udcff", False),
+        ("\ufffd", "\ufffd", True),
+        ("[[:alpha:]]", "\u00e9", False),
+        ("[[:^alpha:]]", "\u00e9", True),
+        ("[[:punct:]]", "[", True),
+        ("[[:space:]]", "\u00a0", False),
+        (r"\s", "\u00a0", True),
+    ],
+)
+def test_letters_and_classes_are_those_of_ripgrep(
+    grep: Tool, root: Path, pattern: str, line: str, is_found: bool
+) -> None:
+    (root / "f").write_bytes(f"{line}\n".encode("utf-8", "surrogateescape"))
+    assert (grep.call(pattern=pattern, ignoreCase=True).details.matches == 1) is is_found
+
+
+@pytest.mark.parametrize(
+    "pattern", ["needle", "x+needle", ".*needle$", r"\w+needle", "[x]+?needle", "^x.*needle", "y*needle"]
+)
+@pytest.mark.parametrize("size", [70_000, 3_000_000])
+def test_the_end_of_a_long_line_is_searched_too(grep: Tool, root: Path, pattern: str, size: int) -> None:
+    (root / "f").write_bytes(b"one\n" + b"x" * size + b"needle\n")
+    result = grep.call(pattern=pattern)
+    assert not result.is_error and result.text.startswith("f:2: xxx")
+    assert grep.call(pattern="x+noodle").text == "No matches for x+noodle in the root folder."
+
+
+def test_a_pattern_that_a_line_is_too_long_for_names_the_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(root, f="ok\n" + "x" * 200_000 + "\n")
+    monkeypatch.setattr(_matchers, "LONG_LINE_SECONDS", 0.05)
+    assert grep_tool(Workspace(root), program=None).call(pattern="(x+)y").text == (
+        "The pattern takes too long on line 2 of f, which has 200,000 characters. "
+        "Make it simpler, or leave the file out with glob."
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ODD_LINE, min_size=1, max_size=4), ODD_PATTERN, st.booleans())
+def test_a_look_at_many_lines_is_never_wrongly_in_vain(lines: list[str], pattern: str, ignore_case: bool) -> None:
+    one = Pattern(pattern, ignore_case=ignore_case, literal=False)
+    data = [line.encode("utf-8", "surrogateescape") for line in lines]
+    piece = b"".join(line + b"\n" for line in data)
+    if any(one.is_in_line(decoded(line.removesuffix(b"\r")), 10) for line in data):
+        assert one.may_be_in(piece, 10)
+
+
+REST = st.sampled_from(["", "y", "|z", "{2}", "x+y", "$", "(?<=xx)z", r"(y)\1"])
+REPEATED = st.tuples(
+    st.sampled_from(["x", "y", ".", "[xy]"]), st.sampled_from("+*"), st.sampled_from(["", "?", "+"]), REST
+).map("".join)
+
+
+@given(REPEATED, st.text("xyz", max_size=8))
+def test_looking_for_less_finds_the_same(pattern: str, line: str) -> None:
+    import regex
+
+    try:
+        expected = regex.search(pattern, line, regex.VERSION1) is not None
+    except regex.error:
+        with pytest.raises(ToolError, match="no regular expression"):
+            Pattern(pattern, ignore_case=False, literal=False)
+        return
+    assert Pattern(pattern, ignore_case=False, literal=False).is_in_line(line, 10) is expected
