@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -80,7 +81,7 @@ class Model:
     api_key_env: str | None = None
 
     def __post_init__(self) -> None:
-        host = self.base_url.partition("//")[2].partition("/")[0]
+        host = re.split("[/?#]", self.base_url.partition("//")[2], maxsplit=1)[0]
         if "@" in host:
             raise ModelError("A base URL must not hold a password: put it into a header.")
         if self.api_key_env:

@@ -240,7 +240,7 @@ def checked_address(address: str) -> str:
         usable = False
     if not usable or re.search(r"\s", address):
         raise ModelError(_no_server(address))
-    if parts.username or parts.password:
+    if "@" in parts.netloc:
         raise ModelError("A base URL must not hold a password: put it into a header, or name a key with --api-key-env.")
     return _ENDPOINTS.sub("", address)
 

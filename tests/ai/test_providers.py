@@ -140,7 +140,9 @@ def test_an_ollama_host_that_is_none_names_the_variable(monkeypatch: pytest.Monk
 
 
 ADDRESS = st.lists(
-    st.sampled_from(["http://", "https:", "::1", "[", "]", ":", "/", "a.b", "0", "99999", "@", "%", "\u2100", "\\"])
+    st.sampled_from(
+        ["http://", "https:", "::1", "?", "#", "[", "]", ":", "/", "a.b", "0", "99999", "@", "%", "\u2100", "\\"]
+    )
 )
 
 
