@@ -267,3 +267,8 @@ def _lines(count: int) -> str:
 def fold(summary: str, body: str) -> str:
     """`body` (HTML) folded under `summary` (text)."""
     return f"<details{part('fold')}><summary{part('summary')}>{escape(summary)}</summary>{body}</details>"
+
+
+def unfolder(summary: str) -> str:
+    """A fold whose body stands elsewhere in the card, in what is marked `earlier`."""
+    return f"<details{part('unfold')}><summary{part('summary')}>{escape(summary)}</summary></details>"

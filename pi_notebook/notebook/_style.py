@@ -184,6 +184,9 @@ _LIVE = """
 .pi-card .pi-text.widget-box{margin:2px 0}
 .pi-card .pi-askbox{max-height:340px;overflow:auto;margin:4px 0;padding:2px 8px;border-radius:3px;
  background:rgba(128,128,128,.08)}
+.pi-card .pi-body:has(>.pi-past>.widget-html .pi-unfold:not([open])) .pi-earlier{display:none}
+.pi-card .pi-past{flex-flow:row wrap;align-items:center;column-gap:8px}
+.pi-card .pi-past>.widget-html:not(.pi-earlier){width:auto}
 .pi-card details>summary{list-style-position:inside}
 .pi-card .pi-thought{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;display:block}
 .pi-card .pi-fill{transition:width .12s linear}

@@ -14,7 +14,7 @@ from ._items import Row
 from ._pace import Pace
 from ._parts import Part, Sheet, make_part
 from ._questions import QuestionBox
-from ._rows import fold
+from ._rows import unfolder
 from ._style import part, stylesheet
 from ._typing import when_typed
 from .bridge import bridge_of_thread
@@ -64,6 +64,7 @@ class Card:
         self._open: list[Part] = []  # that may still change
         self._groups: list[Any] = []
         self._folded = 0
+        self._past = sheet.html()  # how much is folded
         self._boxes: list[QuestionBox] = []
         self._said: Any = None
         self._head = sheet.html()
@@ -218,19 +219,32 @@ class Card:
             self._sheet.fill(self._body, boxes)
 
     def _fold_old(self, now: float) -> None:
-        """Replace parts that are long finished by one folded piece of HTML."""
+        """Replace groups that are long finished by a piece of HTML each, all under one fold.
+
+        Each stays in its place, and what a person unfolds is never drawn anew: the stylesheet hides the pieces as long
+        as the fold, which stands in the first group's box, is closed.
+        """
+        sheet = self._sheet
         while len(self._groups) - self._folded > _UNFOLDED_GROUPS:
             group = self._groups[self._folded]
             if any(not _is_final(made.item) or made in self._open for made in group):
                 return
-            body = "".join(item_html(made.item, now) for made in group)
-            calls = sum(made.item.kind == "row" for made in group)
-            title = f"{calls} earlier tool calls" if calls == len(group) else f"{len(group)} earlier steps"
-            self._body.children[self._folded].children = [self._sheet.html(fold(title, body))]
+            piece = sheet.html("".join(item_html(made.item, now) for made in group))
+            piece.add_class("pi-earlier")
+            box = self._body.children[self._folded]
+            if not self._folded:
+                box.add_class("pi-past")
+                sheet.fill(box, [sheet.html(unfolder("Earlier in this run")), self._past, piece])
+            else:
+                sheet.fill(box, [piece])
             for made in group:
-                self._sheet.discard(made.widget)
+                sheet.discard(made.widget)
             group.clear()
             self._folded += 1
+            items = self.view.items[: self._folded * _GROUP]
+            calls = sum(item.kind == "row" for item in items)
+            count = f"{calls} tool calls" if calls == len(items) else f"{len(items)} steps"
+            sheet.set(self._past, f"<div{part('small', 'muted')}>{count}</div>")
 
     # Questions
 

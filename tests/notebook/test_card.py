@@ -372,7 +372,7 @@ def test_new_parts_leave_the_boxes_before_them_alone(sent: type[Recorder]) -> No
     assert [len(value) for value in children] == [9]  # of the third box: 40 = 16 + 16 + 8
 
 
-def test_long_finished_parts_are_folded_into_one_piece() -> None:
+def test_long_finished_parts_are_folded_under_one_line() -> None:
     play = Play()
     card, _, _ = make_card(play)
     for number in range(200):
@@ -382,9 +382,28 @@ def test_long_finished_parts_are_folded_into_one_piece() -> None:
         card.refresh()
     while card.refresh():
         pass
-    assert shown(card).count("16 earlier tool calls") == (200 // 16 + 1) - 6
+    assert (shown(card).count("<details"), shown(card).count("Earlier in this run")) == (1, 1)
+    assert f"{16 * (200 // 16 + 1 - 6)} tool calls</div>" in shown(card)
     assert all(f"result {number}" in shown(card) for number in range(200))
     assert sum(1 for _ in widgets(card.widget)) < 400
+
+
+def test_what_a_person_has_unfolded_is_not_drawn_anew_when_more_is_folded(sent: type[Recorder]) -> None:
+    play = Play()
+    card, _, _ = make_card(play)
+    for number in range(16 * 6 + 1):
+        play.view.notice(f"notice {number}")
+    while card.refresh():
+        pass
+    assert "16 steps</div>" in shown(card)
+    sent.values.clear()
+    for number in range(16):
+        play.view.notice(f"more {number}")
+    while card.refresh():
+        pass
+    assert "32 steps</div>" in shown(card)
+    drawn = [value for key, value in sent.values if key == "value" and isinstance(value, str)]
+    assert not [value for value in drawn if "<details" in value or "notice 0<" in value]
 
 
 def test_a_large_result_is_cut_and_its_size_is_named() -> None:
