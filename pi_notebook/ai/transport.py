@@ -107,14 +107,17 @@ async def post_events(
     finally:
         if forget is not None:
             forget()
-        if signal is None or not signal.aborted:
-            await asyncio.wait([task], timeout=_LAST_BYTES)
-        await _end(task)
+        await _end(task, 0.0 if signal is not None and signal.aborted else _LAST_BYTES)
         if options.connection is None:
             await connection.aclose()
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _end(task: asyncio.Task[None], patience: float) -> None:
+    """Let `task` end by itself for `patience` seconds, then cancel it."""
+    if patience and not task.done():
+        await asyncio.sleep(0)  # which is all that it needs where everything has come
+    if patience and not task.done():
+        await asyncio.wait([task], timeout=patience)
     if not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CLOSING)

@@ -164,7 +164,11 @@ def parse_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    if text.count("[") + text.count("{") > _MAX_DEPTH and is_deeper_than(_MAX_DEPTH, [value]):
+    if (
+        len(text) > _MAX_DEPTH
+        and text.count("[") + text.count("{") > _MAX_DEPTH
+        and is_deeper_than(_MAX_DEPTH, [value])
+    ):
         raise ValueError("nested too deep")
     return value
 

@@ -163,30 +163,34 @@ class CompletionsDecoder:
             self._saw_chunk = True
         elif not chunk.get("usage"):
             self._odd = chunk
-        groq = object_in(chunk, "x_groq")
-        if usage := object_in(chunk, "usage") or object_in(choice, "usage") or object_in(groq, "usage"):
-            reply.usage = _usage(usage, self._model)
+        for source in (chunk, choice, chunk.get("x_groq")):
+            if source and (usage := object_in(source, "usage")):
+                reply.usage = _usage(usage, self._model)
+                break
         if choice.get("error"):
             raise server_error(self._model, choice)
         if choice.get("finish_reason"):
             self._finish_reason = reply.raw_stop_reason = str(choice["finish_reason"])
-        yield from self._delta(object_in(choice, "delta") or object_in(choice, "message"))
+        if delta := object_in(choice, "delta") or object_in(choice, "message"):
+            yield from self._delta(delta)
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
-        thought, said = _parts(delta.get("content"))
-        if thought:
-            yield from self._add_thinking(thought, None)
-        if said:
-            yield from self._add_text(said)
+        if (content := delta.get("content")) is not None:
+            thought, said = _parts(content)
+            if thought:
+                yield from self._add_thinking(thought, None)
+            if said:
+                yield from self._add_text(said)
         if refusal := as_text(delta.get("refusal")):
             yield from self._add_text(refusal)
         for field in _REASONING_FIELDS:
-            if reasoning := text_in(delta, field):
+            if field in delta and (reasoning := text_in(delta, field)):
                 yield from self._add_thinking(reasoning, field)
                 break
-        alone = object_in(delta, "tool_calls")
-        for call in [alone] if alone else objects_in(delta, "tool_calls"):
-            yield from self._add_call(call)
+        if "tool_calls" in delta:
+            alone = object_in(delta, "tool_calls")
+            for call in [alone] if alone else objects_in(delta, "tool_calls"):
+                yield from self._add_call(call)
         if legacy := object_in(delta, "function_call"):
             yield from self._add_call({"function": legacy})
         for detail in objects_in(delta, "reasoning_details"):
