@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextOverflowError, ProviderError
+from .json_arguments import partial_arguments
 
 if TYPE_CHECKING:
     from .model import Model
@@ -84,6 +85,8 @@ def provider_text(body: str) -> str:
         return _clip(describe_error(json.loads(body)))
     except (ValueError, RecursionError):
         pass
+    if body.startswith("{") and not (said := describe_error(partial_arguments(body))).startswith("{"):
+        return _clip(said)  # of a body that was cut
     text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]+>", " ", body, flags=re.DOTALL | re.IGNORECASE)
     return _clip(" ".join(text.split()))
 

@@ -120,12 +120,16 @@ def not_gzip(status: int) -> bytes:
     return refusal(status, "content-encoding: gzip", "x-request-id: req_7")
 
 
+def cut_json(status: int) -> bytes:
+    return head(status, "application/json", "content-length: 1000", "x-request-id: req_7") + NO[:-2]
+
+
 def cut_gzip(status: int) -> bytes:
     body = gzip.compress(NO)
     return head(status, "application/json", "content-encoding: gzip", "x-request-id: req_7") + body[:-4]
 
 
-@pytest.mark.parametrize("answer", [cut, badly_chunked, not_gzip, cut_gzip])
+@pytest.mark.parametrize("answer", [cut, badly_chunked, not_gzip, cut_json, cut_gzip])
 @pytest.mark.parametrize("status", [400, 401, 503])
 async def test_a_status_counts_also_where_the_body_of_the_error_is_damaged(
     status: int, answer: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
