@@ -123,7 +123,7 @@ class AnthropicReply:
         if isinstance(said, dict) and (said.get("type") == "error" or "error" in said):
             raise server_error(self.model, said)
         if not isinstance(said, dict) or said.get("type") != "message":
-            self._odd = said
+            self._odd = None if said == "[DONE]" else said  # the end of other protocols, which some servers add
         else:
             yield from self._message_start({"message": said})
             for index, block in enumerate(objects_in(said, "content")):
