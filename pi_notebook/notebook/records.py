@@ -16,8 +16,10 @@ Times are milliseconds since 1970. A reader leaves out what it cannot use: keys,
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import math
+import re
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -55,10 +57,23 @@ def encode(record: Record, keys: Iterable[str] = ()) -> bytes:
 
 
 def without_keys(text: str, keys: Iterable[str]) -> str:
-    """`text` (plain or JSON) with `***` in the place of each key."""
+    """`text` (plain, JSON, Markdown, HTML, or one in another) with `***` in the place of each key."""
     for key in sorted(keys, key=len, reverse=True):  # one may begin with another
-        text = text.replace(json.dumps(key)[1:-1], "***").replace(key, "***")
+        if max(_WORDS.findall(key), key=len, default="") in text:  # nothing escapes these, and this is quick
+            text = re.sub("".join(map(_in_any_form, key)), "***", text)
     return text
+
+
+_WORDS = re.compile("[A-Za-z0-9]+")
+
+
+def _in_any_form(char: str) -> str:
+    """A pattern for a character, escaped or not."""
+    if _WORDS.match(char):
+        return char
+    forms = {char, json.dumps(char)[1:-1], html.escape(char), f"&#{ord(char)};"}
+    longest_first = sorted(forms, key=len, reverse=True)
+    return rf"\\*(?:{'|'.join(map(re.escape, longest_first))})"
 
 
 def bounded(details: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from ..ai.keys import known_keys
 from ..ai.messages import UserContent
 from ._arguments import arguments_line, as_json, change_text, size_of
 from ._header import finished_head_html, head_line, notes_html
@@ -17,6 +18,7 @@ from ._markdown import code_block, code_span, escape_markdown, safe_markdown
 from ._rows import SYMBOLS, decision_text, fold, row_html, seconds_text, short_result
 from ._style import inlined, part
 from .markup import markdown_html, plain, visible, visible_html
+from .records import without_keys
 from .view import RunView
 
 __all__ = ["TextPrinter", "render_html", "render_markdown", "render_text", "static_bundle", "visible"]
@@ -43,13 +45,18 @@ def render_html(view: RunView) -> str:
 
 
 def static_bundle(view: RunView) -> dict[str, str]:
-    """The finished run in every form that a saved notebook holds; of a long one the plain text is the beginning."""
+    """The finished run in every form that a saved notebook holds; of a long one the plain text is the beginning.
+
+    Keys in it become `***`.
+    """
     text = render_text(view)
     if len(text) > _BUNDLED_TEXT:
         text = (
             f"{text[:_BUNDLED_TEXT]}\n… {size_of(len(text) - _BUNDLED_TEXT)} more, see the other forms of this output"
         )
-    return {"text/html": render_html(view), "text/markdown": render_markdown(view), "text/plain": text}
+    bundle = {"text/html": render_html(view), "text/markdown": render_markdown(view), "text/plain": text}
+    keys = known_keys()
+    return {form: without_keys(shown, keys) for form, shown in bundle.items()}
 
 
 def item_html(item: Item, now: float) -> str:

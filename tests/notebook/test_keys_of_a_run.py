@@ -16,8 +16,9 @@ from traitlets.config import Config
 from pi_notebook.agent.registry import registry
 from pi_notebook.ai import keys
 from pi_notebook.notebook.extension import load, unload
+from pi_notebook.notebook.transcript import static_bundle
 
-KEY = "hunter2-0123456789abcdef"
+KEY = "sk-proj-hunter2_0123456789+/abc_def=="
 CALL = {"name": "bash", "arguments": json.dumps({"command": "echo $MY_SPECIAL; env; printenv MY_SPECIAL"})}
 DELTAS: list[dict[str, Any]] = [
     {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": CALL}]},
@@ -81,9 +82,11 @@ def test_a_key_named_for_one_cell_leaves_it_nowhere(
     assert [authorization for authorization, _ in server.asked] == [f"Bearer {KEY}"] * 2
     (result,) = [m for m in json.loads(server.asked[1][1])["messages"] if m["role"] == "tool"]
     assert "PATH=" in result["content"] and "MY_SPECIAL" not in result["content"] and KEY not in result["content"]
+    bundle = json.dumps(static_bundle(shell.magics_manager.registry["AgentMagics"].last_run.view))
+    assert "It is ***" in bundle and "hunter2" not in bundle
     shell.run_line_magic("agent", "export out.md")
     shell.run_line_magic("agent", "export out.ipynb")
     kept = [tmp_path / ".pi_notebook" / "nb.ipynb.jsonl", tmp_path / "out.md", tmp_path / "out.ipynb"]
     for path in kept:
         text = path.read_text()
-        assert "My key is ***; what does bash see?" in text and "It is ***" in text and KEY not in text, path
+        assert "My key is ***; what does bash see?" in text and "It is ***" in text and "hunter2" not in text, path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import os
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,10 +34,11 @@ from pi_notebook.ai.messages import (
     UserMessage,
 )
 from pi_notebook.ai.model import Model
+from pi_notebook.notebook._markdown import code_block, escape_markdown
 from pi_notebook.notebook.conversation import CellTurn, Conversation
 from pi_notebook.notebook.kept import read_conversations
 from pi_notebook.notebook.past_runs import view_of
-from pi_notebook.notebook.records import DETAILS_LIMIT, bounded, encode, message_record
+from pi_notebook.notebook.records import DETAILS_LIMIT, bounded, encode, message_record, without_keys
 from pi_notebook.notebook.store import ConversationLog, Place, StoreError, find_place, read_records
 from pi_notebook.notebook.transcript import static_bundle
 
@@ -291,6 +293,7 @@ class TestFile:
 import sys
 from pathlib import Path
 from pi_notebook.ai.messages import UserMessage
+from pi_notebook.notebook._markdown import code_block, escape_markdown
 from pi_notebook.notebook.conversation import CellTurn, Conversation
 from pi_notebook.notebook.store import ConversationLog
 conversation = Conversation("", ConversationLog(Path(sys.argv[1])))
@@ -367,6 +370,7 @@ class TestTrouble:
 import json, resource, signal, sys
 from pathlib import Path
 from pi_notebook.ai.messages import UserMessage
+from pi_notebook.notebook._markdown import code_block, escape_markdown
 from pi_notebook.notebook.conversation import CellTurn, Conversation
 from pi_notebook.notebook.store import ConversationLog
 conversation = Conversation("", ConversationLog(Path(sys.argv[1])))
@@ -475,6 +479,23 @@ class TestContent:
     @pytest.mark.parametrize("known", [["sk-12345", "sk-1234567"], ["sk-1234567", "sk-12345"]])
     def test_a_key_that_begins_with_another_is_hidden_whole(self, known: list[str]) -> None:
         assert encode({"a": "sk-1234567 sk-12345"}, known) == b'{"a":"*** ***"}\n'
+
+    @given(
+        st.text("ab1Z-_.~+/=:|&<>'\"\\\\$%", min_size=8, max_size=20),
+        st.sampled_from(
+            [str, json.dumps, html.escape, escape_markdown, code_block, lambda text: html.escape(repr(text))]
+        ),
+        st.sampled_from([str, json.dumps]),
+    )
+    def test_a_key_is_hidden_in_whatever_form_it_stands(
+        self, key: str, inner: Callable[[str], str], outer: Callable[[str], str]
+    ) -> None:
+        assert "before *** after" in without_keys(outer(inner(f"before {key} after")), [key])
+
+    @given(st.text(min_size=8), st.text())
+    def test_a_line_without_its_keys_is_still_json(self, key: str, text: str) -> None:
+        line = encode({"a": f"{text}{key}{text}", key: [key]}, [key])
+        assert line.endswith(b"\n") and isinstance(json.loads(line), dict)
 
     @pytest.mark.parametrize("placeholder", ["none", "user", "EMPTY", "ollama"])
     def test_a_placeholder_for_a_key_does_not_spoil_the_text(
