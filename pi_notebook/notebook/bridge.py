@@ -200,8 +200,13 @@ class Bridge:
         transient = {} if display_id is None else {"display_id": display_id}
         publisher = self._display_pub
         if not all(hasattr(publisher, name) for name in ("session", "pub_socket", "topic")):
-            # a terminal, or output that is being captured
-            publisher.publish(data=data, metadata=metadata or {}, transient=transient, update=update)
+            # a terminal, or output that is being captured: there an update takes the place of what it updates
+            captured = getattr(publisher, "outputs", ()) if update else ()
+            earlier = next((output for output in captured if output.get("transient") == transient), None)
+            if earlier is not None:
+                earlier.update(data=data, metadata=metadata or {})
+            else:
+                publisher.publish(data=data, metadata=metadata or {}, transient=transient, update=update)
             return
         sys.stdout.flush()
         sys.stderr.flush()

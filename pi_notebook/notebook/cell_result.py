@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
 
 from ..agent.result import RunResult
 from ..errors import PiNotebookError
 from .bridge import running_cell, who_can_answer
-from .transcript import render_text
+from .transcript import render_text, static_bundle
 from .view import RunView
 
 
@@ -29,12 +30,18 @@ class CellResult(RunResult):
     def _ipython_display_(self) -> None:
         if _execution(self._shell) != self._made_in:
             self.show()
+        elif isinstance(sys.displayhook, CapturingDisplayHook):
+            # Whatever is said here, a capture keeps an output for the value: let it be the transcript, and the only one
+            outputs, transcript = sys.displayhook.outputs, static_bundle(self._view)
+            outputs[:] = [output for output in outputs if output["data"] != transcript]
+            raise NotImplementedError  # IPython goes on to the next way of showing it
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return static_bundle(self._view)
 
     def show(self) -> None:
         """Print the transcript, here."""
         from IPython.display import display
-
-        from .transcript import static_bundle
 
         display(static_bundle(self._view), raw=True)
 

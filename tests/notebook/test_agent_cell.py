@@ -196,6 +196,27 @@ def test_other_cell_magics_work_above_it(kernel: Session, magic: str) -> None:
         assert "Wall time" in cell.text
 
 
+AS_VALUE = "%%agent -m m\ngo"
+ASSIGNED = "r = get_ipython().run_cell_magic('agent', '-m m', 'go')"
+
+
+@pytest.mark.parametrize("code", [AS_VALUE, ASSIGNED], ids=["value", "assigned"])
+def test_a_capture_holds_the_transcript_once_and_nothing_else(kernel: Session, code: str) -> None:
+    kernel.run(SETUP + "m = scripted([call('add', a=2, b=3)], 'five')")
+    cell = kernel.run(f"%%capture cap\n{code}", cell_id="captured")
+    assert cell.status == "ok", cell.outputs
+    kinds = "[sorted(output.data) for output in cap.outputs]"
+    assert kernel.value(kinds) == [["text/html", "text/markdown", "text/plain"]]
+    again = kernel.run("cap.show()")
+    assert [sorted(output["data"]) for output in again.outputs] == [["text/html", "text/markdown", "text/plain"]]
+    assert "five" in again.data("text/plain")[0]
+    two = "for n in range(2):\n    display(get_ipython().run_cell_magic('agent', '-m m', 'go'))"
+    kernel.run("m = scripted('one', 'two')")
+    kernel.run(f"%%capture cap\n{two}", cell_id="captured")
+    assert kernel.value("[word in str(cap.outputs[n].data) for n, word in enumerate(['one', 'two'])]") == [True, True]
+    assert kernel.value("len(cap.outputs)") == 2
+
+
 def test_run_cell_magic_works(newest_kernel: Session) -> None:
     newest_kernel.run(SETUP + "m = scripted('from code')")
     cell = newest_kernel.run("r = get_ipython().run_cell_magic('agent', '-m m', 'go')\nprint('got', r.text)")
