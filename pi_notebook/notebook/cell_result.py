@@ -11,6 +11,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from ..agent.result import RunResult
 from ..errors import PiNotebookError
 from .bridge import running_cell, who_can_answer
+from .output import behind_routers
 from .transcript import render_text, static_bundle
 from .view import RunView
 
@@ -30,9 +31,9 @@ class CellResult(RunResult):
     def _ipython_display_(self) -> None:
         if _execution(self._shell) != self._made_in:
             self.show()
-        elif isinstance(sys.displayhook, CapturingDisplayHook):
+        elif isinstance(hook := behind_routers(sys.displayhook), CapturingDisplayHook):
             # Whatever is said here, a capture keeps an output for the value: let it be the transcript, and the only one
-            outputs, transcript = sys.displayhook.outputs, static_bundle(self._view)
+            outputs, transcript = hook.outputs, static_bundle(self._view)
             outputs[:] = [output for output in outputs if output["data"] != transcript]
             raise NotImplementedError  # IPython goes on to the next way of showing it
 
@@ -76,7 +77,7 @@ def in_one_line(error: BaseException, *, is_told: bool) -> BaseException:
 def is_transcript_seen(shell: Any) -> bool:
     """Whether what a run shows stands before a person: not in a capture or a file, nor in a notebook that a program
     runs, which then reports the error alone."""
-    if isinstance(shell.display_pub, CapturingDisplayPublisher):
+    if isinstance(behind_routers(shell.display_pub), CapturingDisplayPublisher):
         return False
     answerer = who_can_answer(shell)
     return answerer == "front end" or (answerer == "terminal" and sys.stdout.isatty())

@@ -76,6 +76,13 @@ class _ValueRouter:
         return getattr(self.original, name)
 
 
+def behind_routers(hook: Any) -> Any:
+    """The display publisher or hook that was there before any call: a call that was left behind keeps its router."""
+    while isinstance(hook, _DisplayRouter | _ValueRouter):
+        hook = hook.original
+    return hook
+
+
 @contextmanager
 def capture_in_row(shell: Any, context: ToolContext) -> Iterator[Captured]:
     """`capture_output`, and displays too. Text streams into the row and nowhere else."""
