@@ -217,6 +217,21 @@ def test_a_capture_holds_the_transcript_once_and_nothing_else(kernel: Session, c
     assert kernel.value("len(cap.outputs)") == 2
 
 
+def test_a_call_that_was_left_behind_does_not_hide_a_capture(newest_kernel: Session) -> None:
+    deaf = (
+        "import threading\nrelease = threading.Event()\n"
+        "@tool(thread='worker', timeout=0.1)\ndef deaf():\n    'Deaf.'\n    release.wait(60)\n"
+    )
+    newest_kernel.run(SETUP + deaf + "m = scripted([call('deaf')], 'left')")
+    newest_kernel.run("%%agent -m m -o out\ngo", cell_id="leaves")
+    assert "timed out after 0.1 s" in str(newest_kernel.value("out.tool_calls[0].result.text"))
+    newest_kernel.run("m = scripted([call('add', a=2, b=3)], 'five')")
+    newest_kernel.run(f"%%capture cap\n{AS_VALUE}", cell_id="captured")
+    kinds = newest_kernel.value("[sorted(output.data) for output in cap.outputs]")
+    newest_kernel.run("release.set()")
+    assert kinds == [["text/html", "text/markdown", "text/plain"]]
+
+
 def test_run_cell_magic_works(newest_kernel: Session) -> None:
     newest_kernel.run(SETUP + "m = scripted('from code')")
     cell = newest_kernel.run("r = get_ipython().run_cell_magic('agent', '-m m', 'go')\nprint('got', r.text)")
