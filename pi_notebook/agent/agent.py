@@ -343,7 +343,7 @@ class Agent:
         self._run = run = ActiveRun(Guards(self.max_turns, self.max_cost))
         state.is_streaming = True
         state.error_message = None
-        from ..ai.transport import Connection
+        from ..ai.connection import Connection
 
         own = self.options.connection is None
         connection = self.options.connection or Connection()

@@ -24,8 +24,7 @@ from .events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from .execute_phase import ABANDON_AFTER, CANCEL_AFTER, ExecutePhase, as_result
-from .execute_phase import ABORTED as ABORTED
+from .execute_phase import ABANDON_AFTER, ABORTED, CANCEL_AFTER, ExecutePhase, as_result
 from .hooks import (
     AfterToolCall,
     AfterToolCallContext,

@@ -16,7 +16,7 @@ from .messages import Message
 from .stream import StreamEvent
 
 if TYPE_CHECKING:
-    from .transport import Connection
+    from .connection import Connection
 
 ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -22,7 +22,7 @@ from ._body import BodyDecoder
 from ._failures import failure, http_advice, provider_text, redact, request_id_of, secrets_of, unsendable_header
 from ._sse import SseEvent
 from .abort import Aborted
-from .connection import Connection, tls_context
+from .connection import Connection
 
 if TYPE_CHECKING:
     import httpx
@@ -381,4 +381,4 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-__all__ = ["Aborted", "Connection", "SseEvent", "WireRequest", "post_events", "tls_context"]
+__all__ = ["Aborted", "SseEvent", "WireRequest", "post_events"]

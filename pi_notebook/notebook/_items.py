@@ -9,8 +9,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from ..agent.execute_phase import ABANDONED, INTERRUPTED
-from ..agent.execution import ABORTED, TRUNCATED
+from ..agent.execute_phase import ABANDONED, ABORTED, INTERRUPTED
+from ..agent.execution import TRUNCATED
 from ..agent.output import as_shown
 from ..agent.tool import Progress, ToolResult
 from ..ai.abort import Aborted

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..agent.execute_phase import INTERRUPTED
-from ..agent.execution import ABORTED
+from ..agent.execute_phase import ABORTED, INTERRUPTED
 from ..agent.tool import Host, ToolContext
 from ..agent.workers import outcome_of
 from ..errors import ToolError

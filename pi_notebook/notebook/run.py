@@ -12,8 +12,8 @@ from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.events import AgentEvent
-from ..agent.execute_phase import ABANDONED
-from ..agent.execution import ABORTED, result_message
+from ..agent.execute_phase import ABANDONED, ABORTED
+from ..agent.execution import result_message
 from ..agent.hooks import Decision, Question
 from ..agent.result import RunResult
 from ..agent.tool import ExecutionMode, Tool

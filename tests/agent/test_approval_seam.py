@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from pi_notebook.agent.agent import Agent
-from pi_notebook.agent.execution import ABORTED, NOBODY
+from pi_notebook.agent.execute_phase import ABORTED
+from pi_notebook.agent.execution import NOBODY
 from pi_notebook.agent.hooks import BeforeToolCallResult, Decision, Question
 from pi_notebook.agent.tool import Tool, ToolResult
 from pi_notebook.ai.apis.scripted import call, scripted

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pi_notebook.agent.agent import Agent
-from pi_notebook.agent.execute_phase import ABANDONED, INTERRUPTED
-from pi_notebook.agent.execution import ABORTED
+from pi_notebook.agent.execute_phase import ABANDONED, ABORTED, INTERRUPTED
 from pi_notebook.agent.hooks import AfterToolCallResult, BeforeToolCallResult
 from pi_notebook.agent.tool import Tool, ToolResult
 from pi_notebook.ai.apis.scripted import call, scripted

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, UserMessage
 from pi_notebook.ai.model import Context, CostRates, Model, StreamOptions, adapter, stream
-from pi_notebook.ai.transport import Connection
 from tests.conformance import wire
 from tests.conformance.case import PUBLIC_DATA
 

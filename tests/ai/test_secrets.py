@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import UserMessage
 from pi_notebook.ai.model import Context, Model, StreamOptions, stream
-from pi_notebook.ai.transport import Connection, WireRequest, post_events
+from pi_notebook.ai.transport import WireRequest, post_events
 from pi_notebook.errors import ModelError, ProviderError
 
 from .servers import head, replies, serving

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import AssistantMessage, TextContent, ToolCall
 from pi_notebook.ai.model import Context, Model, StreamOptions, stream
 from pi_notebook.ai.stream import Done, Error, StreamEvent
-from pi_notebook.ai.transport import Connection
 
 FOLDER = Path(__file__).parent / "transcripts"
 MEAN = ("mean_of_column", {"table": "sales", "column": "price"})

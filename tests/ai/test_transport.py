@@ -15,8 +15,9 @@ import pytest
 
 from pi_notebook.ai._sse import SseEvent
 from pi_notebook.ai.abort import AbortController, Aborted
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.model import Model, StreamOptions
-from pi_notebook.ai.transport import Connection, WireRequest, post_events
+from pi_notebook.ai.transport import WireRequest, post_events
 from pi_notebook.errors import ProviderError
 
 from .servers import Handler, Write, head, replies, serving

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 
 from pi_notebook.ai import model as ai
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.stream import Error
-from pi_notebook.ai.transport import Connection
 
 from . import wire
 from .case import PUBLIC_DATA, Case, Outcome

@@ -14,8 +14,7 @@ import pytest
 
 from pi_notebook import call, scripted, tool
 from pi_notebook.agent.agent import Agent
-from pi_notebook.agent.execute_phase import INTERRUPTED
-from pi_notebook.agent.execution import ABORTED
+from pi_notebook.agent.execute_phase import ABORTED, INTERRUPTED
 from pi_notebook.agent.registry import registry
 from pi_notebook.notebook.bridge import Bridge
 from pi_notebook.notebook.host import NotebookHost

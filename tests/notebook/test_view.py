@@ -7,7 +7,7 @@ from typing import Any
 
 from pi_notebook.agent.agent import Agent
 from pi_notebook.agent.events import MessageEnd, MessageStart, MessageUpdate, ToolExecutionEnd, TurnStart
-from pi_notebook.agent.execution import ABORTED
+from pi_notebook.agent.execute_phase import ABORTED
 from pi_notebook.agent.hooks import BeforeToolCallResult, Decision
 from pi_notebook.agent.output import OutputCleared
 from pi_notebook.agent.tool import ConsoleText, Progress, Tool, ToolResult

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import httpx
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import AssistantMessage, UserMessage
 from pi_notebook.ai.model import Context, Model, StreamOptions, stream
 from pi_notebook.ai.stream import Done, Error, StreamEvent
-from pi_notebook.ai.transport import Connection
 
 KEY = "secret-key-0123456789"
 

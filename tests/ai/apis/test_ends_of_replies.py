@@ -7,10 +7,10 @@ import json
 
 import pytest
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import AssistantMessage, UserMessage
 from pi_notebook.ai.model import Context, Model, StreamOptions, stream
 from pi_notebook.ai.stream import Done, Error
-from pi_notebook.ai.transport import Connection
 
 from ..servers import Handler, Write, head, serving
 from .servers import KEY, sse

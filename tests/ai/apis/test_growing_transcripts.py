@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import (
     AssistantMessage,
     ImageContent,
@@ -22,7 +23,6 @@ from pi_notebook.ai.messages import (
     UserMessage,
 )
 from pi_notebook.ai.model import Context, Model, StreamOptions, adapter, stream
-from pi_notebook.ai.transport import Connection
 
 from .servers import KEY, Spec
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from pi_notebook.ai.abort import AbortController
+from pi_notebook.ai.connection import Connection
 from pi_notebook.ai.messages import AssistantMessage, TextContent, ToolCall, UserMessage
 from pi_notebook.ai.model import Context, Model, StreamOptions, stream
-from pi_notebook.ai.transport import Connection
 
 from .servers import KEY, sse
 
